@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from ghost.net import azure_resources
 from ghost.net.az_reads import argv_of
 from ghost.net.faults import explain
 from ghost.net.guest import read_iptables, read_routes
@@ -168,6 +169,29 @@ def test_interfaces_of_a_peer_in_another_subscription_are_read_there():
     assert argv_of(*walked.missing) == ("az", "network", "nic", "list", "--subscription", "t", "-o", "json")
     told = near.with_resources(Interface, [far])
     assert walk(told, flow("Tcp 10.1.0.4 10.2.0.4:443")).outcome == "passes"
+
+
+def test_a_peering_leads_to_the_address_space_that_it_was_synced_with():
+    def spoke(remote: dict[str, object]) -> VirtualNetwork:
+        body = {
+            "id": vnet("a", "").id, "addressSpace": {"addressPrefixes": ["10.1.0.0/16"]},
+            "subnets": [{"id": subnet("a/s", "").id, "addressPrefix": "10.1.0.0/24"}],
+            "virtualNetworkPeerings": [{
+                "name": "to-b", "peeringState": "Connected", "remoteVirtualNetwork": {"id": vnet("b", "").id},
+                "allowVirtualNetworkAccess": True, **remote}],
+        }  # fmt: skip
+        return azure_resources.virtual_networks([body])[0]
+
+    grown = {"addressPrefixes": ["10.2.0.0/16", "10.3.0.0/16"]}
+    lines = ["vnet a 10.1.0.0/16", "vnet b 10.2.0.0/16,10.3.0.0/16", "subnet a/s 10.1.0.0/24", "subnet b/s 10.3.0.0/24",
+             "vm va 10.1.0.4 a/s", "vm vb 10.3.0.4 b/s", "peering a b", "peering b a"]  # fmt: skip
+    there = flow("Tcp 10.1.0.4 10.3.0.4:443")
+    behind = {"remoteAddressSpace": {"addressPrefixes": ["10.2.0.0/16"]}, "remoteVirtualNetworkAddressSpace": grown}
+    (fault,) = explain(described(lines).with_resources(VirtualNetwork, [spoke(behind)]), there)
+    assert (fault.kind, fault.outcome, str(fault.mend)) == (
+        "peering_not_synced", "passes", "with the peering of a to b synced")  # fmt: skip
+    known = described(lines).with_resources(VirtualNetwork, [spoke({"remoteAddressSpace": grown})])
+    assert walk(known, there).outcome == "passes"
 
 
 def test_a_security_admin_rule_is_mended_where_it_stands():

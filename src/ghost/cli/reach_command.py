@@ -65,6 +65,8 @@ MAX_SHOWN: Final = 8
 """Of sources or ranges of ports in a row."""
 PIPE_WIDTH: Final = 1000
 """Rows are folded on a terminal only: in a pipe, each is one line."""
+MAX_REASONS: Final = 3
+"""Of what is unknown, in one line."""
 PROTOCOLS: Final = {"tcp": "Tcp", "udp": "Udp", "icmp": "Icmp"}
 
 
@@ -316,8 +318,8 @@ def _summary(walked: Walk) -> Text:
     if walked.outcome == "passes":
         both_ways = any(hop.leg == "return" for hop in walked.hops)
         return Text(f"PASSES, {'there and back' if both_ways else ONE_WAY}.", "bold green")
-    unknown = next(hop for hop in walked.hops if hop.verdict == "unknown")
-    return Text(f"UNKNOWN: {visible(unknown.reason)}", "bold yellow")
+    reasons = dict.fromkeys(visible(hop.reason) for hop in walked.hops if hop.verdict == "unknown")
+    return Text(f"UNKNOWN: {'; '.join(list(reasons)[:MAX_REASONS])}", "bold yellow")
 
 
 def _then(fault: Fault) -> str:

@@ -160,6 +160,7 @@ def _peering(fields: Fields) -> Peering:
         remote=text_of(object_of(fields, "remotevirtualnetwork"), "id"),
         state=text_of(fields, "peeringstate"),
         remote_prefixes=prefixes_of(object_of(fields, space), "addressprefixes") if space else (),
+        current_prefixes=prefixes_of(object_of(fields, "remotevirtualnetworkaddressspace", {}), "addressprefixes"),
         allow_access=bool(fields.get("allowvirtualnetworkaccess")),
         allow_forwarded=bool(fields.get("allowforwardedtraffic")),
         allow_gateway_transit=bool(fields.get("allowgatewaytransit")),

@@ -116,6 +116,23 @@ class ConnectPeering:
 
 
 @dataclass(frozen=True)
+class SyncPeering:
+    """The peering takes over the address space that the remote network has now."""
+
+    owner: str
+    remote: str
+
+    def __str__(self) -> str:
+        return f"with the peering of {name_of(self.owner)} to {name_of(self.remote)} synced"
+
+    def applied(self, network: Network) -> Network:
+        synced = _with_peering(
+            network, self.owner, self.remote, lambda p: replace(p, remote_prefixes=p.current_prefixes)
+        )
+        return synced.without(EffectiveRoutes)
+
+
+@dataclass(frozen=True)
 class AllowForwarded:
     owner: str
     remote: str

@@ -50,6 +50,9 @@ class Peering:
     state: str = "Connected"
     """Initiated, Connected or Disconnected."""
     remote_prefixes: tuple[str, ...] = ()
+    """As it was when the peering was last synced."""
+    current_prefixes: tuple[str, ...] = ()
+    """As the remote network has it now; empty where Azure did not tell."""
     allow_access: bool = True
     """Whether the tag VirtualNetwork holds the remote network."""
     allow_forwarded: bool = False

@@ -9,11 +9,11 @@ from typing import Final, Literal
 
 from ghost.net.address_matching import parse_address, parse_network
 from ghost.net.balancing import Entrance, front_end_at, interface_at
-from ghost.net.changes import UseRemoteGateway
+from ghost.net.changes import SyncPeering, UseRemoteGateway
 from ghost.net.effective import missing_routes, routes_of
 from ghost.net.firewall import firewall_at
 from ghost.net.gateways import Gateway, unused_gateway
-from ghost.net.hops import Hop
+from ghost.net.hops import Hop, Mend
 from ghost.net.names.private_links import endpoint_route
 from ghost.net.network import Network, Unread
 from ghost.net.resources import (
@@ -99,14 +99,11 @@ def _unrouted(
         for peering in home.peerings:
             if not peering.is_connected and within(peering.remote_prefixes, destination):
                 reason = f"the peering {peering.name} of {home.name}, which holds {destination}, is {peering.state}"
-                return replace(
-                    hop,
-                    kind="peering",
-                    resource=home.id,
-                    verdict="drop",
-                    reason=reason,
-                    rule=peering.name,
-                    fault="peering_disconnected",
+                return _by_peering(hop, home, peering, reason, "peering_disconnected")
+            if peering.is_connected and within(peering.current_prefixes, destination):
+                reason = f"{peering.name} of {home.name} does not know {destination}: it was not synced since"
+                return _by_peering(
+                    hop, home, peering, reason, "peering_not_synced", SyncPeering(home.id, peering.remote)
                 )
         try:
             unused = unused_gateway(network, home, destination)
@@ -114,26 +111,20 @@ def _unrouted(
             hop = replace(hop, missing=unread.missing)  # the drop is certain; what is missing tells why
         else:
             if unused is not None:
-                return _without_gateway(hop, home, unused, destination)
+                owner = name_of(unused.remote)
+                reason = f"{unused.name} of {home.name} does not use the gateway of {owner}, which knows {destination}"
+                mend = UseRemoteGateway(home.id, unused.remote)
+                return _by_peering(hop, home, unused, reason, "gateway_not_used", mend)
     if route is None:
         reason = f"no route of {here.name} covers {destination}"
         return replace(hop, verdict="drop", reason=reason, rule=None, fault="route_missing")
     return replace(hop, verdict="drop", reason=f"{destination} is dropped by {route}", fault="route_none")
 
 
-def _without_gateway(hop: Hop, home: VirtualNetwork, peering: Peering, destination: str) -> Hop:
-    owner = name_of(peering.remote)
-    reason = f"{peering.name} of {home.name} does not use the gateway of {owner}, which knows {destination}"
-    return replace(
-        hop,
-        kind="peering",
-        resource=home.id,
-        verdict="drop",
-        reason=reason,
-        rule=peering.name,
-        fault="gateway_not_used",
-        mends=(UseRemoteGateway(home.id, peering.remote),),
-    )
+def _by_peering(hop: Hop, home: VirtualNetwork, peering: Peering, reason: str, fault: str, *mends: Mend) -> Hop:
+    """Return the drop of a packet that a peering of its network would carry."""
+    hop = replace(hop, kind="peering", resource=home.id, verdict="drop", reason=reason, rule=peering.name)
+    return replace(hop, fault=fault, mends=mends)
 
 
 def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualNetwork]) -> Routed:
