@@ -133,7 +133,7 @@ def test_of_an_older_record_only_uncut_output_is_whole(tmp_path: Path) -> None:
     assert recorded_output({"audit_id": "s1_001", "output": "all", "output_truncated": False}, tmp_path) == "all"
     with pytest.raises(RecordError, match="only a part is on record: the rest was not kept"):
         recorded_output({"audit_id": "s1_001", "output": "a part", "output_truncated": True}, tmp_path)
-    for name in ("../s1_001", "s1", "s1_x", ""):
+    for name in ("../s1_001", "s1", "s1_x", "", f"s1_{10**400}"):
         with pytest.raises(RecordError, match="is no audit id"):
             recorded_output({"audit_id": name, "output_sha256": "0" * 64}, tmp_path)
 

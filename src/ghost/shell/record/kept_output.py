@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,8 @@ class KeptOutput:
 
 def output_path(audit_dir: Path, audit_id: str) -> Path:
     """Raises `RecordError` for an id that is no file name; a record may have been changed."""
-    if not valid_session_id(audit_id.rpartition("_")[0]) or not audit_id.rpartition("_")[2].isdigit():
+    session_id, _, number = audit_id.rpartition("_")
+    if not valid_session_id(session_id) or not re.fullmatch("[0-9]{1,9}", number):
         raise RecordError(f"{audit_id!r} is no audit id")
     return audit_dir / "output" / f"{audit_id}.txt"
 
