@@ -136,3 +136,4 @@ def test_names_of_azure_are_shown_as_text_and_never_taken_for_options(tmp_path, 
     assert "fd00" not in shown  # no packet is of both families
     assert not {"\x1b", "\u202e"} & set(shown)
     assert not any(is_readable(Missing(RuleSet, f"{place}/networkSecurityGroups/{name}")) for name in ("-h", "a\x1b"))
+    assert not is_readable(Missing(RuleSet, "--help"))

@@ -182,7 +182,7 @@ def is_readable(missing: Missing) -> bool:
     """Return whether a command reads it: none tells what Azure computed for an instance of a scale set, and no resource
     of Azure has a name that `az` would take for an option, or that no terminal shows.
     """
-    if "/-" in missing.resource or not missing.resource.isprintable():
+    if "/-" in f"/{missing.resource}" or not missing.resource.isprintable():
         return False
     computed = missing.of in (EffectiveGroups, EffectiveRoutes)
     return not computed or "/virtualmachinescalesets/" not in missing.resource.casefold()
