@@ -65,6 +65,8 @@ MAX_SHOWN: Final = 8
 """Of sources or ranges of ports in a row."""
 PIPE_WIDTH: Final = 1000
 """Rows are folded on a terminal only: in a pipe, each is one line."""
+MAX_SOURCES: Final = 300
+"""Of a walk from everywhere: `az` reads one machine a call."""
 MAX_REASONS: Final = 3
 """Of what is unknown, in one line."""
 PROTOCOLS: Final = {"tcp": "Tcp", "udp": "Udp", "icmp": "Icmp"}
@@ -228,7 +230,12 @@ def _address_or_name(network: Network, named: str) -> str:
 def _others(network: Network, destination: str) -> list[str]:
     version = ip_address(destination).version if is_address(destination) else 4
     addresses = {ip_address(i.address) for i in network.all(Interface).values() if not i.has(destination)}
-    return [str(each) for each in sorted(addresses, key=lambda a: (a.version, a)) if each.version == version]
+    found = [str(each) for each in sorted(addresses, key=lambda a: (a.version, a)) if each.version == version]
+    if len(found) > MAX_SOURCES:
+        raise UsageError(
+            f"--all would read the state of {len(found)} machines one by one, and stops at {MAX_SOURCES}: name a source"
+        )
+    return found
 
 
 _VERDICT = {"pass": ("pass", "green"), "rewrite": ("rewrite", "cyan"), "unknown": ("unknown", "yellow")}
