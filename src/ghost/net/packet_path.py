@@ -68,7 +68,9 @@ class _Way:
 _BY_ADDRESS: Final = {
     "security_rule", "peering_forwarded", "route_none", "route_missing", "balancer_no_rule", "balancer_pool_empty",
     "balancer_no_healthy_member", "balancer_hairpin", "public_address_unattached", "public_without_group",
-    "nat_inbound", "routing_loop", "service_firewall", "service_endpoint_missing",
+    "nat_inbound", "routing_loop", "service_firewall", "service_endpoint_missing", "admin_rule", "azure_firewall",
+    "firewall_asymmetric", "address_unused", "peering_not_synced", "gateway_not_used", "gateway_disconnected",
+    "guest_firewall", "guest_route",
 }  # fmt: skip
 """Faults that another source or destination address would not meet."""
 
