@@ -11,6 +11,7 @@ from ghost.net.names import (
     PrivateEndpoint,
     PrivateZones,
     RecordSet,
+    ZoneGroups,
     ZoneLink,
     ZoneLinks,
     ZoneRecords,
@@ -34,7 +35,7 @@ def endpoint_id(name: str) -> str:
 def with_names(network: Network, of: Mapping[str, Lines]) -> Network:
     """Add what these lines describe.
 
-    endpoint NAME ADDRESS SUBNET [names=NAMES] [status=Pending]
+    endpoint NAME ADDRESS SUBNET [names=NAMES] [status=Pending] [zones=NAMES: of another subscription]
     policies SUBNET Enabled|NetworkSecurityGroupEnabled|RouteTableEnabled
     dns NETWORK|VM SERVERS
     zone NAME       link ZONE NETWORK [registers=yes] [falls-back=yes] [state=InProgress]
@@ -52,14 +53,17 @@ def with_names(network: Network, of: Mapping[str, Lines]) -> Network:
     ]
     network = network.with_resources(VirtualNetwork, networks)
     interfaces = [replace(i, dns_servers=servers.get(i.name[:-4], ())) for i in network.all(Interface).values()]
-    endpoints = []
+    endpoints, groups = [], []
     for (name, address, place), settings in of.get("endpoint", ()):
         called = tuple(settings.get("names", "").split(",")) if settings.get("names") else ()
         configuration = IpConfiguration(address, names=called)
         interfaces.append(Interface(id=nic_id(name), subnet=subnet_id(place), configurations=(configuration,)))
         statuses = (settings.get("status", "Approved"),)
+        elsewhere = tuple(zone_id(zone).replace("/s/", "/t/") for zone in settings.get("zones", "").split(",") if zone)
+        groups.append(ZoneGroups(id=endpoint_id(name), zones=elsewhere))
         endpoints.append(PrivateEndpoint(id=endpoint_id(name), interfaces=(nic_id(name),), statuses=statuses))
     network = network.with_resources(Interface, interfaces).with_resources(PrivateEndpoint, endpoints, complete=True)
+    network = network.with_resources(ZoneGroups, groups, complete=True)
     zones = [names[0] for names, _ in of.get("zone", ())]
     links = [
         ZoneLinks(

@@ -230,3 +230,12 @@ def test_only_what_a_name_needs_is_read_and_nothing_twice(destination, of_names)
     assert walked.outcome == "passes", walked
     assert len(asked) == len(set(asked))
     assert len([each for each in asked if "private" in each or "dns" in each]) == of_names, asked
+
+
+@recorded
+def test_the_zones_of_an_endpoint_are_read_from_its_groups():
+    answer = [body("private-endpoint-zone-group-get")]
+    groups = azure_names.zone_groups("/endpoint", answer, "r")
+    assert groups.id == "/endpoint"
+    assert all("/privateDnsZones/" in zone for zone in groups.zones)
+    assert groups.zones

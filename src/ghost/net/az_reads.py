@@ -38,7 +38,14 @@ from ghost.net.gateways import (
     sites,
 )
 from ghost.net.names import azure_names
-from ghost.net.names.records import ForwardingRulesets, PrivateEndpoint, PrivateZones, ZoneLinks, ZoneRecords
+from ghost.net.names.records import (
+    ForwardingRulesets,
+    PrivateEndpoint,
+    PrivateZones,
+    ZoneGroups,
+    ZoneLinks,
+    ZoneRecords,
+)
 from ghost.net.network import Missing
 from ghost.net.resources import (
     EffectiveGroups,
@@ -143,6 +150,9 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
     RedisAddressRules: AzRead("redis firewall-rules list", read_of=azure_services.redis_address_rules),
     PrivateEndpoint: AzRead(
         "network private-endpoint show", azure_names.private_endpoints, "network private-endpoint list"
+    ),
+    ZoneGroups: AzRead(
+        "network private-endpoint dns-zone-group list", name="--endpoint-name", read_of=azure_names.zone_groups
     ),
     PrivateZones: AzRead("network private-dns zone list", name="--subscription", read_of=azure_names.private_zones),
     ZoneLinks: AzRead("network private-dns link vnet list", name="-z", read_of=azure_names.zone_links),

@@ -20,6 +20,7 @@ from ghost.net.names.records import (
     PrivateEndpoint,
     PrivateZones,
     RecordSet,
+    ZoneGroups,
     ZoneLink,
     ZoneLinks,
     ZoneRecords,
@@ -41,6 +42,13 @@ def private_zones(subscription: str, answer: Any, reference: str = "") -> Privat
 
 def zone_links(zone: str, answer: Any, reference: str = "") -> ZoneLinks:
     return ZoneLinks(id=zone, reference=reference, links=tuple(_link(fields) for fields in resources_in(answer)))
+
+
+def zone_groups(endpoint: str, answer: Any, reference: str = "") -> ZoneGroups:
+    configs = (each for fields in resources_in(answer) for each in objects_of(fields, "privatednszoneconfigs"))
+    return ZoneGroups(
+        id=endpoint, reference=reference, zones=tuple(text_of(each, "privatednszoneid") for each in configs)
+    )
 
 
 def zone_records(zone: str, answer: Any, reference: str = "") -> ZoneRecords:

@@ -65,6 +65,11 @@ def endpoints_of_name(network: Network, name: str) -> list[tuple[PrivateEndpoint
     return found
 
 
+def has_subresource(name: str) -> bool:
+    """Return whether a name, as `canonical` gives it, may be that of a service with private endpoints."""
+    return name.partition(".")[2].partition(".")[0] in SUBRESOURCES
+
+
 def _serves(endpoint: PrivateEndpoint, wanted: str) -> bool:
     """Return whether a name is that of the endpoint's own service and subresource.
 

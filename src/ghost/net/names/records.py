@@ -46,6 +46,16 @@ class PrivateZones(Resource):
     """Ids; the last segment of each is the zone's name."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ZoneGroups(Resource):
+    """The zones in which Azure keeps the records of a private endpoint; `id` is the endpoint's."""
+
+    kind = "DNS zone groups of private endpoint"
+
+    zones: tuple[str, ...]
+    """Ids; in any subscription."""
+
+
 @dataclass(frozen=True)
 class ZoneLink:
     network: str

@@ -18,12 +18,13 @@ from ghost.net.address_matching import HOST_ADDRESS
 from ghost.net.balancing import LoadBalancer
 from ghost.net.hops import Hop, Walk
 from ghost.net.names.changes import LinkZone, SetRecord
-from ghost.net.names.private_links import canonical, endpoints_of_name, is_named_by_interface
+from ghost.net.names.private_links import canonical, endpoints_of_name, has_subresource, is_named_by_interface
 from ghost.net.names.records import (
     ForwardingRulesets,
     PrivateEndpoint,
     PrivateZones,
     RecordSet,
+    ZoneGroups,
     ZoneLink,
     ZoneLinks,
     ZoneRecords,
@@ -73,6 +74,8 @@ class _Question:
         self.hops: list[Hop] = []
         self.known: dict[str, list[str]] = {}
         """Ids of the private zones near a network, by its id, the longest name first."""
+        self.searched: set[str] = set()
+        """Networks for which the zones of private endpoints were looked for."""
         self.unreadable: dict[str, Unread] = {}
         """Networks near which zones may be that could not be read."""
 
@@ -126,9 +129,10 @@ class _Question:
             found = self.linked(home, name)
             if found is None:
                 private = self.private_link(home, name)
-                if private is None:
+                if private is not None:
+                    name = private
+                elif not self.zones_elsewhere(home, name):
                     return self.asked_publicly(home, name)
-                name = private
                 continue
             zone, link = found
             sets = self.records(zone, link, name)
@@ -254,6 +258,25 @@ class _Question:
                 self.hop("alias", since.id, "pass", reason, rule=since.name, references=(since.reference,))
                 return private
         return None
+
+    def zones_elsewhere(self, home: VirtualNetwork, name: str) -> bool:
+        """Take in the zones that hold the records of a name's approved private endpoints, in whatever subscription.
+
+        Return whether there are any that were not known. Raises `Unread`, also where no zone of them is told.
+        """
+        if home.id in self.searched or not has_subresource(canonical(name)):
+            return False
+        self.searched.add(home.id)
+        approved = [endpoint for endpoint, _ in endpoints_of_name(self.network, name) if endpoint.is_approved]
+        named = [zone for each in approved for zone in self.network.one(ZoneGroups, each.id).zones]
+        if approved and not named and not self.private_names(home, name):
+            raise Unread(
+                None, f"{approved[0].name} is a private endpoint of {name}, but no zone with its record was read"
+            )
+        seen = {key(zone) for zone in self.zones(home)}
+        found = [zone for zone in named if key(zone) not in seen]
+        self.known[home.id] = sorted([*self.zones(home), *found], key=lambda zone: (-len(name_of(zone)), key(zone)))
+        return bool(found)
 
     def service_with_endpoint(self, name: str, private: str) -> Resource | None:
         """Return the service of a public name if a private endpoint of it is approved, wherever. Raises `Unread`.
