@@ -5,6 +5,9 @@ tells the faults with what mends them, and `needed`, `absorb` and `collect` say 
 decides for network security groups, `select_route` for routes.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ghost.net.address_matching import HOST_ADDRESS, Prefix, ServiceTags, is_address, parse_ports
 from ghost.net.azure_json import (
     group_from_arm,
@@ -12,13 +15,6 @@ from ghost.net.azure_json import (
     routes_from_effective_table,
     security_rules_in,
 )
-from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
-from ghost.net.faults import Fault, explain
-from ghost.net.hops import Hop, Mend, Walk
-from ghost.net.names import dns_name
-from ghost.net.network import Missing, Network
-from ghost.net.proposals import check_form, proposed
-from ghost.net.resources import Interface, name_of
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
     Direction,
@@ -31,9 +27,18 @@ from ghost.net.security import (
     evaluate_gates,
     evaluate_group,
 )
-from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces
-from ghost.net.walk_sets import FIRST_PUBLIC, Part, ports_to, public_address_of, sources_of
-from ghost.net.walks import walk
+
+if TYPE_CHECKING:
+    from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
+    from ghost.net.faults import Fault, explain
+    from ghost.net.hops import Hop, Mend, Walk
+    from ghost.net.names import dns_name
+    from ghost.net.network import Missing, Network
+    from ghost.net.proposals import check_form, proposed
+    from ghost.net.resources import Interface, name_of
+    from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces
+    from ghost.net.walk_sets import FIRST_PUBLIC, Part, ports_to, public_address_of, sources_of
+    from ghost.net.walks import walk
 
 __all__ = [
     "FIRST_PUBLIC",
@@ -85,3 +90,42 @@ __all__ = [
     "sources_of",
     "walk",
 ]
+
+_MODULES = {
+    "Answer": "ghost.net.snapshot",
+    "FIRST_PUBLIC": "ghost.net.walk_sets",
+    "Fault": "ghost.net.faults",
+    "FaultKind": "ghost.net.fault_kinds",
+    "Hop": "ghost.net.hops",
+    "Interface": "ghost.net.resources",
+    "Mend": "ghost.net.hops",
+    "Missing": "ghost.net.network",
+    "Network": "ghost.net.network",
+    "Part": "ghost.net.walk_sets",
+    "Read": "ghost.net.snapshot",
+    "Walk": "ghost.net.hops",
+    "absorb": "ghost.net.snapshot",
+    "check_form": "ghost.net.proposals",
+    "collect": "ghost.net.snapshot",
+    "dns_name": "ghost.net.names",
+    "explain": "ghost.net.faults",
+    "kinds_seen_as": "ghost.net.fault_kinds",
+    "known_kinds": "ghost.net.fault_kinds",
+    "look_up": "ghost.net.snapshot",
+    "name_of": "ghost.net.resources",
+    "needed": "ghost.net.snapshot",
+    "ports_to": "ghost.net.walk_sets",
+    "proposed": "ghost.net.proposals",
+    "public_address_of": "ghost.net.walk_sets",
+    "read_interfaces": "ghost.net.snapshot",
+    "sources_of": "ghost.net.walk_sets",
+    "walk": "ghost.net.walks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What a walk needs is imported when it is first asked for: the lab's programs start by the hundred without it."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value

@@ -15,7 +15,6 @@ from ghost.net.balancing import (
     PublicAddress,
     PublicPrefix,
     ScaleSetInterfaces,
-    ScaleSetMachines,
     azure_balancing,
 )
 from ghost.net.firewall import (
@@ -55,6 +54,7 @@ from ghost.net.resources import (
     Resource,
     RouteTable,
     RuleSet,
+    ScaleSetMachines,
     SubscriptionInterfaces,
     VirtualNetwork,
     key,

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ghost.net.address_matching import parse_address
-from ghost.net.balancing.resources import ScaleSetMachines
 from ghost.net.guest import Hook, State
 from ghost.net.guest_hops import FORWARD, INPUT, OUTPUT, guest_decisions, guest_of
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, Machine, key, name_of
+from ghost.net.resources import Interface, Machine, ScaleSetMachines, key, name_of
 from ghost.net.security import Flow
 
 

@@ -203,6 +203,19 @@ class Machine(Resource):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScaleSetMachines(Resource):
+    """The instances of a scale set; `id` is the scale set's."""
+
+    kind = "instances of scale set"
+
+    machines: tuple[Machine, ...]
+
+    @property
+    def parts(self) -> tuple[Resource, ...]:
+        return self.machines
+
+
+@dataclass(frozen=True, kw_only=True)
 class Guest(Resource):
     """The inside of a machine; `id` is the machine's. None: not read."""
 

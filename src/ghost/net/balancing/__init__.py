@@ -12,7 +12,6 @@ from ghost.net.balancing.resources import (
     PublicAddress,
     PublicPrefix,
     ScaleSetInterfaces,
-    ScaleSetMachines,
 )
 from ghost.net.balancing.rotation import Balanced, Target, balance, of_each
 
@@ -24,7 +23,6 @@ __all__ = [
     "PublicAddress",
     "PublicPrefix",
     "ScaleSetInterfaces",
-    "ScaleSetMachines",
     "Target",
     "Translated",
     "balance",

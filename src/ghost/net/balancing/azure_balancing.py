@@ -30,8 +30,8 @@ from ghost.net.balancing.resources import (
     PublicAddress,
     PublicPrefix,
     ScaleSetInterfaces,
-    ScaleSetMachines,
 )
+from ghost.net.resources import ScaleSetMachines
 
 
 def load_balancers(answer: Any, reference: str = "") -> list[LoadBalancer]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ghost.net.resources import Interface, Machine, Resource, key
+from ghost.net.resources import Interface, Resource, key
 
 
 @dataclass(frozen=True)
@@ -176,16 +176,3 @@ class ScaleSetInterfaces(Resource):
     @property
     def parts(self) -> tuple[Resource, ...]:
         return self.interfaces
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScaleSetMachines(Resource):
-    """The instances of a scale set; `id` is the scale set's."""
-
-    kind = "instances of scale set"
-
-    machines: tuple[Machine, ...]
-
-    @property
-    def parts(self) -> tuple[Resource, ...]:
-        return self.machines
