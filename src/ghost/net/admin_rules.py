@@ -98,7 +98,8 @@ def _decided(matching: list[AdminRule], unclear: list[AdminRule], hop: Hop) -> D
         return _unclear(hop, reason, [first, *rivals])
     if first is None:
         return Decision()
-    reason = f"{first.effect} by the security admin rule {first.matches}, before any group, {hop.direction}".lower()
+    where = (hop.direction or "").lower()
+    reason = f"{first.effect} by the security admin rule {first.matches}, before any group, {where}"
     hop = replace(hop, reason=reason, rule=first.name, resource=first.id, priority=first.matches.priority)
     if effect == "Deny":
         return Decision(replace(hop, verdict="drop", fault="admin_rule"))

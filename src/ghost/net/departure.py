@@ -37,7 +37,8 @@ def leave(network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tup
         return hops, None if out.hop.stops else Origin(addresses=out.addresses, left_from=here.subnet)
     if network.toward is not None and leaves_by == "service":
         return [endpoint_hop(network, here)], Origin(subnet=here.subnet)
-    reason = f"{flow.destination_address} is beyond the {leaves_by}: what is there, Azure does not tell"
+    beyond = "a service endpoint" if leaves_by == "service" else f"the {leaves_by}"
+    reason = f"{flow.destination_address} is beyond {beyond}: what is there, Azure does not tell"
     hop = Hop(leaves_by, here.id, "unknown", reason)
     return [hop], Origin(
         subnet=here.subnet if leaves_by == "service" else None,

@@ -31,7 +31,6 @@ from ghost.net.services.direct_routes import with_tags, without_other_services
 UNUSED_PREFIXES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 """Private space outside the network, for which every interface has a route that drops."""
 DEFAULT_PREFIXES = ("0.0.0.0/0", "::/0")
-GATEWAY_SUBNET = "gatewaysubnet"
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,7 @@ def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTa
 
 def has_gateway(home: VirtualNetwork) -> bool:
     """Return whether a gateway of the network, or of a peer, may teach its subnets routes."""
-    own = any(subnet.name.casefold() == GATEWAY_SUBNET for subnet in home.subnets)
+    own = any(subnet.is_for_gateways for subnet in home.subnets)
     return own or any(peering.is_connected and peering.use_remote_gateways for peering in home.peerings)
 
 

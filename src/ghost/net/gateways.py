@@ -18,7 +18,6 @@ from ghost.net.resources import (
     Interface,
     Peering,
     Resource,
-    Subnet,
     VirtualNetwork,
     name_of,
     owner_in,
@@ -27,7 +26,6 @@ from ghost.net.resources import (
 )
 from ghost.net.security import Flow
 
-GATEWAY_SUBNET: Final = "gatewaysubnet"
 CONNECTION_QUERY: Final = (
     "[].{id: id, connectionStatus: connectionStatus, enableBgp: enableBgp, site: localNetworkGateway2.id}"
 )
@@ -124,18 +122,15 @@ def gateway_of(network: Network, home: VirtualNetwork) -> Gateway | None:
 def gateways_in(home: VirtualNetwork) -> Iterator[str]:
     """Yield the ids of the gateways in the network's GatewaySubnet."""
     for subnet in home.subnets:
-        if is_gateway_subnet(subnet):
+        if subnet.is_for_gateways:
             yield from {owner for each in subnet.occupants if (owner := owner_in(each, "virtualNetworkGateways"))}
-
-
-def is_gateway_subnet(subnet: Subnet) -> bool:
-    return subnet.name.casefold() == GATEWAY_SUBNET
 
 
 def through_gateway(network: Network, gateway: Gateway, address: str) -> Hop:
     """Return what stands between a gateway and the site that has `address`: a connection of it that is up.
 
-    Certain only where every connection that may lead there is down, and none learns routes by BGP.
+    A drop only where every connection that may lead there is down, and a site is known to have the address: clients of
+    a point-to-site VPN have no connection.
     """
     hop = Hop("gateway", gateway.id, "unknown", "", references=(gateway.reference,))
     try:
@@ -148,7 +143,8 @@ def through_gateway(network: Network, gateway: Gateway, address: str) -> Hop:
     if up:
         reason = f"{address} is reached by {up[0].name} of {gateway.name}, which is Connected; its site is not Azure's"
         return replace(hop, verdict="pass", reason=reason)
-    if leading and all(connection.status.casefold() == "notconnected" for connection in leading):
+    known_site = any(each.site is not None and _holds(network, each.site, address) for each in leading)
+    if known_site and all(connection.status.casefold() == "notconnected" for connection in leading):
         names = ", ".join(connection.name for connection in leading)
         reason = f"{names} of {gateway.name}, by which {address} is reached, is not connected"
         return replace(hop, verdict="drop", reason=reason, rule=leading[0].name, fault="gateway_disconnected")

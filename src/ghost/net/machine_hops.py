@@ -10,7 +10,7 @@ from ghost.net.guest import Hook, State
 from ghost.net.guest_hops import FORWARD, INPUT, OUTPUT, guest_decisions, guest_of
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, Machine, ScaleSetMachines, key, name_of
+from ghost.net.resources import Interface, Machine, ScaleSetMachines, key, name_of, owner_in
 from ghost.net.security import Flow
 
 
@@ -107,7 +107,7 @@ def machine(network: Network, interface: Interface) -> Iterator[Hop]:
 
 def _machine(network: Network, machine_id: str) -> Machine:
     """Return the machine; an instance of a scale set is read with the others. Raises `Unread`."""
-    scale_set, _, _ = machine_id.casefold().partition("/virtualmachines/")
-    if "/virtualmachinescalesets/" in scale_set and network.get(Machine, machine_id) is None:
-        network.one(ScaleSetMachines, machine_id[: len(scale_set)])
+    scale_set = owner_in(machine_id, "virtualMachineScaleSets")
+    if scale_set is not None and network.get(Machine, machine_id) is None:
+        network.one(ScaleSetMachines, scale_set)
     return network.one(Machine, machine_id)

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, is_address, parse_address
+from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, is_address
 from ghost.net.address_sets import public_spans
 from ghost.net.balancing import (
     Balanced,
@@ -18,24 +18,24 @@ from ghost.net.balancing import (
     Target,
     balance,
     closed_by_default,
-    interface_at,
     of_each,
     public_entrance,
 )
 from ghost.net.departure import Origin, leave
 from ghost.net.firewall import AzureFirewall, back_through_firewall, through_firewall
 from ghost.net.gate_hops import gates, platform
-from ghost.net.gateways import Gateway, gateway_in, out_by_gateway, through_gateway
+from ghost.net.gateways import Gateway, out_by_gateway, through_gateway
 from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
 from ghost.net.machine_hops import forwarding, guest, interfaces_of_machine, is_itself, machine, to_itself
 from ghost.net.named_addresses import addresses_named
 from ghost.net.names.private_links import answer, answers_itself, arrival, inbound
-from ghost.net.network import Missing, Network, Unread
-from ghost.net.resources import EffectiveGroups, Interface, VirtualNetwork, key, name_of
+from ghost.net.network import Network, Unread
+from ghost.net.resources import EffectiveGroups, Interface, key, name_of
 from ghost.net.route_hops import Exit, crossing, routed
 from ghost.net.security import Flow
+from ghost.net.senders import comes_from_outside, is_public, no_packet, sender
 from ghost.net.services import PublicService, admits, agreed, service_with_id
 
 MAX_APPLIANCES: Final = 8
@@ -87,14 +87,14 @@ def walk(network: Network, flow: Flow, *, source: str | None = None, service: st
 
 
 def _walk(network: Network, flow: Flow, source: str | None, members: Mapping[str, str]) -> Walk:
-    if reason := _no_packet(flow):
+    if reason := no_packet(flow):
         return Walk(flow, (Hop("interface", "", "unknown", reason),))
     here = sender(network, flow, source)
     if isinstance(here, Interface) and is_itself(network, here, flow.destination_address):
         return Walk(flow, tuple(to_itself(network, here, flow)))
     forward = back = _Way(flow, members=members)
     if isinstance(here, Hop):
-        if _is_public(flow.source_address) and _is_public(flow.destination_address):
+        if is_public(flow.source_address) and is_public(flow.destination_address):
             here = Hop("internet", "", "pass", f"{flow.source_address} is on the internet")
         hops = [here, *_arrival(network, forward)]
     else:
@@ -143,11 +143,6 @@ def _walk_to_service(network: Network, flow: Flow, source: str | None, service: 
     return agreed(flow, found.tag or "AzureCloud", [walk(network, each, source=source) for each in flows])
 
 
-def comes_from_outside(network: Network, address: str) -> bool:
-    """Return whether an address is the internet's: networks may use public ones of their own."""
-    return _is_public(address) and Interface in network.complete and not network.interfaces_with(address)
-
-
 def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
     """Yield the hops; behind an appliance that may translate addresses, what depends on them stops nothing for sure."""
     for hop in hops:
@@ -162,33 +157,11 @@ def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
                 way.may_translate = name_of(hop.resource)
 
 
-def sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
-    """Return the interface that sends, or why it is not known."""
-    found = [i for i in network.interfaces_with(flow.source_address) if source is None or key(i.id) == key(source)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(sorted(interface.name for interface in found))
-        return Hop("interface", "", "unknown", f"{flow.source_address} is the address of {names}: say which one sends")
-    missing = Missing(Interface)
-    if Interface in network.complete:
-        try:
-            interface_at(network, flow.source_address, network.all(VirtualNetwork).values())
-            gateway = gateway_in(network, flow)
-        except Unread as unread:
-            return Hop("interface", "", "unknown", unread.reason, missing=unread.missing)
-        if gateway is not None:
-            return gateway.interface
-        return Hop("interface", "", "unknown", f"no interface has {flow.source_address}: it is not in what was read")
-    reason = network.failed.get(missing) or f"no interface that was read has {flow.source_address}"
-    return Hop("interface", "", "unknown", reason, missing=None if missing in network.failed else missing)
-
-
 def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
     """Yield what a packet from outside meets at its destination, whichever way it came."""
     flow = way.flow
-    if _is_public(flow.destination_address):
-        if _is_public(flow.source_address):
+    if is_public(flow.destination_address):
+        if is_public(flow.source_address):
             yield from _at_public_address(network, way, None)
         return
     there = network.interfaces_with(flow.destination_address)
@@ -303,12 +276,12 @@ def _departure(network: Network, here: Interface, way: _Way, leaves_by: Exit, *,
     """Yield what a packet meets that leaves the virtual networks: at a public address, it may come back to one."""
     if leaves_by == "gateway":
         hop, way.interface = out_by_gateway(network, here, way.flow.destination_address)
-        if is_answer and _is_public(way.flow.destination_address):
+        if is_answer and is_public(way.flow.destination_address):
             reason = f"the answer leaves by a gateway, not as the packet came: {hop.reason}"
             hop = replace(hop, verdict="unknown" if hop.verdict == "pass" else hop.verdict, reason=reason)
         yield hop
         return
-    to_public = leaves_by == "internet" and _is_public(way.flow.destination_address)
+    to_public = leaves_by == "internet" and is_public(way.flow.destination_address)
     if is_answer and to_public:
         way.origin = Origin()
         yield Hop("internet", here.id, "pass", "the answer leaves as the packet came: by the same public address")
@@ -357,19 +330,6 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
     yield from inbound(network, target.interface, target.flow)
     yield from machine(network, target.interface)
     yield from guest(network, target.interface, target.flow, INPUT)
-
-
-def _no_packet(flow: Flow) -> str | None:
-    """Return why no packet of a virtual network has these addresses, if so."""
-    addresses = [parse_address(text) for text in (flow.source_address, flow.destination_address)]
-    if addresses[0].version != addresses[1].version:
-        return f"no packet has both {flow.source_address} and {flow.destination_address}: one is IPv4, one IPv6"
-    several = next((each for each in addresses if each.is_multicast or each.is_reserved or each.is_unspecified), None)
-    return f"{several} is no machine's: virtual networks carry no multicast or broadcast" if several else None
-
-
-def _is_public(address: str) -> bool:
-    return parse_address(address).is_global
 
 
 def _at_firewall(network: Network, firewall: AzureFirewall, way: _Way, *, is_answer: bool) -> Hop:

@@ -87,6 +87,10 @@ class Subnet(Resource):
     """False: a private subnet, without default outbound access."""
 
     @property
+    def is_for_gateways(self) -> bool:
+        return self.name.casefold() == "gatewaysubnet"
+
+    @property
     def groups_reach_endpoints(self) -> bool:
         return self.private_endpoint_policies.casefold() in ("enabled", "networksecuritygroupenabled")
 

@@ -16,6 +16,7 @@ from ghost.net.names.resolution import Resolution, resolve
 from ghost.net.network import Network, Unread
 from ghost.net.resources import Interface
 from ghost.net.security import Flow
+from ghost.net.senders import comes_from_outside, sender
 from ghost.net.services import service_named
 
 
@@ -27,9 +28,9 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     if is_address(flow.destination_address):
         return packet_path.walk(network, flow, source=source)
     name = dns_name(flow.destination_address)
-    if packet_path.comes_from_outside(network, flow.source_address):
+    if comes_from_outside(network, flow.source_address):
         return _to_public_name(network, flow, name, source)
-    here = packet_path.sender(network, flow, source)
+    here = sender(network, flow, source)
     if isinstance(here, Hop):
         return Walk(flow, (here,))
     resolution = resolve(network, here, name, _walked_from)

@@ -15,7 +15,7 @@ from ghost.net.balancing.resources import (
     ScaleSetInterfaces,
 )
 from ghost.net.network import Network
-from ghost.net.resources import Interface, IpConfiguration, Subnet, VirtualNetwork, key, name_of
+from ghost.net.resources import Interface, IpConfiguration, Subnet, VirtualNetwork, key, name_of, owner_in
 from ghost.net.security import Flow
 
 
@@ -43,7 +43,7 @@ class Backend:
 def front_end_at(network: Network, address: str, networks: Iterable[VirtualNetwork]) -> Entrance | None:
     """Return the internal front end that has `address` in one of `networks`. Raises `Unread`."""
     subnets = {key(each.id): each for home in networks for each in home.subnets if each.holds(address)}
-    for balancer_id in _occupants(subnets.values(), "/loadbalancers/", "/frontendipconfigurations/"):
+    for balancer_id in _occupants(subnets.values(), "loadBalancers"):
         network.one(LoadBalancer, balancer_id)
     place = ("front ends", "by address")
     if place not in network.derived:
@@ -59,7 +59,7 @@ def front_end_at(network: Network, address: str, networks: Iterable[VirtualNetwo
 
 def public_front_end(network: Network, front_end: str) -> Entrance | None:
     """Return the front end that has this id. Raises `Unread`."""
-    balancer = network.one(LoadBalancer, _owner(front_end, "/frontendipconfigurations/"))
+    balancer = network.one(LoadBalancer, owner_in(front_end, "loadBalancers") or front_end)
     found = balancer.front_end_ids.get(key(front_end))
     return Entrance(balancer, found) if found is not None else None
 
@@ -112,11 +112,11 @@ def _backend(network: Network, member: Member) -> Backend | None:
 
 def configuration_of(network: Network, configuration: str) -> tuple[Interface, IpConfiguration] | None:
     """Return the interface of an IP configuration, and the configuration. Raises `Unread`."""
-    interface_id = _owner(configuration, "/ipconfigurations/")
+    interface_id = owner_in(configuration, "networkInterfaces") or configuration
     if network.get(Interface, interface_id) is None:
-        scale_set, within_set, _ = interface_id.casefold().partition("/virtualmachines/")
-        if within_set and "/virtualmachinescalesets/" in scale_set:
-            network.one(ScaleSetInterfaces, interface_id[: len(scale_set)])
+        scale_set = owner_in(interface_id, "virtualMachineScaleSets")
+        if scale_set is not None:
+            network.one(ScaleSetInterfaces, scale_set)
         else:
             network.whole(Interface)
     interface = network.get(Interface, interface_id)
@@ -133,27 +133,21 @@ def interface_at(network: Network, address: str, networks: Iterable[VirtualNetwo
     if found is not None:
         return found
     subnets = (subnet for each in networks for subnet in each.subnets if subnet.holds(address))
-    for scale_set in _occupants(subnets, "/virtualmachinescalesets/", "/virtualmachines/"):
+    for scale_set in _occupants(subnets, "virtualMachineScaleSets"):
         network.one(ScaleSetInterfaces, scale_set)
     return network.interface_at(address, networks)
 
 
-def _occupants(subnets: Iterable[Subnet], kind: str, part: str) -> list[str]:
-    """Return the ids of the load balancers or scale sets that have addresses in the subnets."""
-    owners = (_owner(each, part) for subnet in subnets for each in subnet.occupants if kind in each.casefold())
-    return list({key(owner): owner for owner in owners}.values())
+def _occupants(subnets: Iterable[Subnet], kind: str) -> list[str]:
+    """Return the ids of the resources of a kind that have addresses in the subnets."""
+    owners = (owner_in(each, kind) for subnet in subnets for each in subnet.occupants)
+    return list({key(owner): owner for owner in owners if owner is not None}.values())
 
 
 def pools_with(network: Network, configuration: IpConfiguration) -> list[tuple[LoadBalancer, Pool]]:
     """Return the pools that an IP configuration is a member of. Raises `Unread`."""
     balancers = (
-        (network.one(LoadBalancer, _owner(pool, "/backendaddresspools/")), pool) for pool in configuration.pools
+        (network.one(LoadBalancer, owner_in(pool, "loadBalancers") or pool), pool) for pool in configuration.pools
     )
     found = ((balancer, balancer.pool_ids.get(key(pool))) for balancer, pool in balancers)
     return [(balancer, pool) for balancer, pool in found if pool is not None]
-
-
-def _owner(resource_id: str, part: str) -> str:
-    """Return the id of the resource that another is a part of."""
-    at = resource_id.casefold().rfind(part)
-    return resource_id[:at] if at >= 0 else resource_id

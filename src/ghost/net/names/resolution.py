@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 
 from ghost.net.address_matching import HOST_ADDRESS
 from ghost.net.balancing import LoadBalancer
-from ghost.net.hops import Hop, Walk
+from ghost.net.hops import Hop, HopVerdict, Walk
 from ghost.net.names.changes import LinkZone, SetRecord
 from ghost.net.names.private_links import canonical, endpoints_of_name, has_subresource, is_named_by_interface
 from ghost.net.names.records import (
@@ -79,8 +79,8 @@ class _Question:
         self.unreadable: dict[str, Unread] = {}
         """Networks near which zones may be that could not be read."""
 
-    def hop(self, kind: str, resource: str, verdict: str, reason: str, **more: object) -> None:
-        self.hops.append(Hop(kind, resource, verdict, reason, **more))  # type: ignore[arg-type]
+    def hop(self, kind: str, resource: str, verdict: HopVerdict, reason: str, **more: Any) -> None:
+        self.hops.append(Hop(kind, resource, verdict, reason, **more))
 
     def ended(self, addresses: tuple[str, ...] = ()) -> Resolution:
         return Resolution(tuple(self.hops), addresses)
