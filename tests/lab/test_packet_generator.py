@@ -17,11 +17,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ghost.lab import World, load_scenario
-from ghost.lab.dialogues import PROTOCOLS, Sizes, Turn, dialogue
-from ghost.lab.frames import ACK, FIN, RST, SYN, checksum
-from ghost.lab.packet_generator import synthesize
-from ghost.lab.simulation import Simulation
-from ghost.lab.tcp_endpoint import LINUX, WINDOWS, Endpoint, Segment, Stack
+from ghost.lab.wire.dialogues import PROTOCOLS, Sizes, Turn, dialogue
+from ghost.lab.wire.frames import ACK, FIN, RST, SYN, checksum
+from ghost.lab.wire.packet_generator import synthesize
+from ghost.lab.wire.simulation import Simulation
+from ghost.lab.wire.tcp_endpoint import LINUX, WINDOWS, Endpoint, Segment, Stack
 from ghost.lab.world import Listener, Machine, Traffic, WireFault
 from tests.exhaustive import examples
 

@@ -50,7 +50,7 @@ def moment_full(world: World, machine: str, start: datetime, seconds: float, lim
 def _recording(
     world: World, machine: str, start: datetime, seconds: float, limits: Limits
 ) -> tuple[bytes, Iterator[tuple[int, bytes]]]:
-    from ghost.lab.packet_generator import synthesize
+    from ghost.lab.wire.packet_generator import synthesize
 
     whole = synthesize(world, machine, start, seconds, world.seed)
     return whole, _matching_records(whole, world.address_of(machine), limits)

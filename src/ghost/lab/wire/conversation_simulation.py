@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ghost.lab.dialogues import Turn
-from ghost.lab.frames import ACK, PROTOCOL_TCP, PROTOCOL_UDP, RST, TcpOptions, tcp, udp
-from ghost.lab.network_paths import Host, Path
-from ghost.lab.simulation import Event, Simulation
-from ghost.lab.tcp_endpoint import Endpoint, Segment
+from ghost.lab.wire.dialogues import Turn
+from ghost.lab.wire.frames import ACK, PROTOCOL_TCP, PROTOCOL_UDP, RST, TcpOptions, tcp, udp
+from ghost.lab.wire.network_paths import Host, Path
+from ghost.lab.wire.simulation import Event, Simulation
+from ghost.lab.wire.tcp_endpoint import Endpoint, Segment
 
 LIFETIME_SECONDS = 40.0
 """A conversation that is not over by then is not followed further."""

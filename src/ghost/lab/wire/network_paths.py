@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from ghost.lab.frames import ETHERTYPE_ARP, ETHERTYPE_IPV4, arp, ethernet, ipv4, mac_bytes
-from ghost.lab.simulation import Simulation
-from ghost.lab.tcp_endpoint import LINUX, Stack
+from ghost.lab.wire.frames import ETHERTYPE_ARP, ETHERTYPE_IPV4, arp, ethernet, ipv4, mac_bytes
+from ghost.lab.wire.simulation import Simulation
+from ghost.lab.wire.tcp_endpoint import LINUX, Stack
 
 AZURE_GATEWAY_MAC = mac_bytes("12:34:56:78:9a:bc")
 BITS_PER_SECOND = 2_000_000_000

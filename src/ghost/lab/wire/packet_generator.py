@@ -15,13 +15,13 @@ from hashlib import sha256
 from ipaddress import ip_network
 from random import Random
 
-from ghost.lab.conversation_simulation import LIFETIME_SECONDS, HostPair, TcpConversation, UdpExchange
-from ghost.lab.dialogues import Sizes, dialogue, http, tls
-from ghost.lab.frames import dns_answer, dns_query, mac_bytes, pcap
-from ghost.lab.network_paths import AZURE_GATEWAY_MAC, Host, Path, gateway_arp_exchange
 from ghost.lab.reachability import listens, passage, reaches_internet
-from ghost.lab.simulation import Simulation
-from ghost.lab.tcp_endpoint import LINUX, WINDOWS
+from ghost.lab.wire.conversation_simulation import LIFETIME_SECONDS, HostPair, TcpConversation, UdpExchange
+from ghost.lab.wire.dialogues import Sizes, dialogue, http, tls
+from ghost.lab.wire.frames import dns_answer, dns_query, mac_bytes, pcap
+from ghost.lab.wire.network_paths import AZURE_GATEWAY_MAC, Host, Path, gateway_arp_exchange
+from ghost.lab.wire.simulation import Simulation
+from ghost.lab.wire.tcp_endpoint import LINUX, WINDOWS
 from ghost.lab.world import Traffic, World
 from ghost.net import HOST_ADDRESS
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from ghost.lab.frames import ACK, FIN, PSH, RST, SYN, TcpOptions
-from ghost.lab.simulation import Event, Simulation
+from ghost.lab.wire.frames import ACK, FIN, PSH, RST, SYN, TcpOptions
+from ghost.lab.wire.simulation import Event, Simulation
 
 DUPLICATE_ACKS_FOR_LOSS = 3
 DELAYED_ACK_SECONDS = 0.040
