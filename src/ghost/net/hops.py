@@ -48,6 +48,16 @@ class Mend(Protocol):
 
 
 @dataclass(frozen=True)
+class Sight:
+    """Where and as what the guest of a machine meets the packet."""
+
+    interface: str
+    """The id."""
+    flow: Flow
+    """Of the packet: an answer's source is who answers."""
+
+
+@dataclass(frozen=True)
 class Hop:
     """One decision on the way of a packet."""
 
@@ -74,6 +84,8 @@ class Hop:
     """The packet as a security group met it: translated, or a probe's."""
     mends: tuple[Mend, ...] = ()
     """What would mend a drop, the smallest first, where the layer that drops knows best."""
+    sight: Sight | None = None
+    """On hops of machines."""
 
     @property
     def stops(self) -> bool:

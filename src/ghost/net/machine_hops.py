@@ -8,7 +8,7 @@ from dataclasses import replace
 from ghost.net.address_matching import parse_address
 from ghost.net.guest import Hook, State
 from ghost.net.guest_hops import FORWARD, INPUT, OUTPUT, guest_decisions, guest_of
-from ghost.net.hops import Hop
+from ghost.net.hops import Hop, Sight
 from ghost.net.network import Network, Unread
 from ghost.net.resources import Interface, Machine, ScaleSetMachines, key, name_of, owner_in
 from ghost.net.security import Flow
@@ -16,7 +16,7 @@ from ghost.net.security import Flow
 
 def forwarding(network: Network, appliance: Interface, flow: Flow, state: State) -> Iterator[Hop]:
     """Yield what an appliance does with a packet that is not for it."""
-    yield from machine(network, appliance)
+    yield from machine(network, appliance, flow)
     hop = Hop("appliance", appliance.id, "pass", f"{appliance.name} forwards", references=(appliance.reference,))
     if not appliance.ip_forwarding:
         reason = f"IP forwarding is off at {appliance.name}: Azure drops what is not addressed to it"
@@ -87,10 +87,12 @@ def guest(
         )
 
 
-def machine(network: Network, interface: Interface) -> Iterator[Hop]:
+def machine(network: Network, interface: Interface, flow: Flow | None = None) -> Iterator[Hop]:
+    """Yield whether the machine runs that meets the packet; None: the packet does not come to its interface."""
     if interface.machine is None:
         return
-    hop = Hop("machine", interface.machine, "pass", f"{name_of(interface.machine)} runs")
+    sight = Sight(interface.id, flow) if flow is not None else None
+    hop = Hop("machine", interface.machine, "pass", f"{name_of(interface.machine)} runs", sight=sight)
     try:
         found = _machine(network, interface.machine)
     except Unread as unread:

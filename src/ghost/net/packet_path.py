@@ -169,7 +169,7 @@ def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
     if outside and len(there) == 1:
         way.interface = there[0]
         yield from inbound(network, there[0], flow)
-        yield from machine(network, there[0])
+        yield from machine(network, there[0], flow)
         yield from guest(network, there[0], flow, INPUT)
         yield from arrival(network, there[0], flow)
 
@@ -177,7 +177,7 @@ def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
 def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = False) -> Iterator[Hop]:
     """Yield the hops of one leg, from an interface to the destination's; `way` tells where it came to."""
     state: State = "ESTABLISHED" if is_answer else "NEW"
-    yield from machine(network, here)
+    yield from machine(network, here, way.flow)
     yield from guest(network, here, way.flow, OUTPUT, state)
     if way.flow.destination_address in (HOST_ADDRESS, METADATA_ADDRESS):
         yield from platform(network, here, way.flow, is_answer=is_answer)
@@ -209,7 +209,7 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         firewall = network.get(AzureFirewall, there.id)
         if arrives and firewall is None:
             way.interface = there
-            yield from machine(network, there)
+            yield from machine(network, there, way.restored or way.flow)
             yield from guest(network, there, way.restored or way.flow, INPUT, state)
             yield from arrival(network, there, way.flow)
             return
@@ -328,7 +328,7 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
     if closed := closed_by_default(network, target):
         yield closed
     yield from inbound(network, target.interface, target.flow)
-    yield from machine(network, target.interface)
+    yield from machine(network, target.interface, target.flow)
     yield from guest(network, target.interface, target.flow, INPUT)
 
 

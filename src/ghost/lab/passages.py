@@ -1,0 +1,223 @@
+"""What becomes of a conversation's packets: where captures see them and as what, and what ends them.
+
+`ghost.net.walk` decides. What it cannot know, the world tells: who is outside, and what its listeners do. Captures run
+in guests, inside all security groups: what a group denies is seen at its source, what a guest's own filter drops on
+its way in is seen there, what it drops on its way out is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Literal
+
+from ghost.lab.wire.conditions import Conditions, OutsideHost, ServiceFault, WireFault
+from ghost.net import Flow, Hop, Interface, Network, Walk, is_address, name_of, walk
+
+Outcome = Literal["accepted", "refused", "rejected", "dropped", "answer lost"]
+Experience = Literal["blocked", "refused", "lossy", "slow", "broken", "works"]
+
+IN_A_GUEST = {"machine", "guest", "appliance", "interface"}
+UNTOLD = {"internet", "gateway", "interface", "nat"}
+"""Kinds of hop with which a way ends where nothing of Azure's answers."""
+NOTICED_LOSS = 0.005
+NOTICED_DELAY_MS = 100.0
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A packet at an interface of a machine."""
+
+    interface: str
+    """The id; of the machine too."""
+    machine: str
+    flow: Flow
+    """As the packet is there."""
+    outgoing: bool
+
+    @property
+    def name(self) -> str:
+        return name_of(self.machine)
+
+    def mirrored(self) -> Sighting:
+        return replace(self, flow=self.flow.reversed(), outgoing=not self.outgoing)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The way of a first packet and its answer.
+
+    `refused`: nothing listens; `rejected`: a packet filter says no; `answer lost`: it arrives, the answer does not.
+    """
+
+    flow: Flow
+    outcome: Outcome
+    reason: str
+    hop: Hop | None = None
+    """What ends it."""
+    forward: tuple[Sighting, ...] = ()
+    backward: tuple[Sighting, ...] = ()
+    answers_with: str = ""
+    """Of a refusal or rejection, as packet filters name it: `tcp reset`, `icmp admin-prohibited`."""
+    far: OutsideHost | None = None
+    """The destination, where it is outside."""
+
+    @property
+    def arrives(self) -> bool:
+        return self.outcome in ("accepted", "refused", "answer lost")
+
+    def parties(self, ways: Sequence[Sighting]) -> tuple[str, ...]:
+        """Return the hosts of one direction in order: machines by name, outside hosts by address."""
+        met = [sighting.name for sighting in ways]
+        if ways and not ways[0].outgoing:
+            met.insert(0, self.far.address if self.far and ways is self.backward else ways[0].flow.source_address)
+        if ways and ways[-1].outgoing:
+            met.append(self.far.address if self.far and ways is self.forward else ways[-1].flow.destination_address)
+        return tuple(dict.fromkeys(met))
+
+    def links(self, ways: Sequence[Sighting], conditions: Conditions) -> tuple[WireFault, ...]:
+        """Return what befalls packets on each link of one direction."""
+        names = self.parties(ways)
+        return tuple(conditions.on_wire(name, names[at + 1 :]) for at, name in enumerate(names[:-1]))
+
+
+def passages(network: Network, flow: Flow, conditions: Conditions, *, source: str | None = None) -> tuple[Passage, ...]:
+    """Return what becomes of a flow: one passage, or one for each member of a pool that may take a connection.
+
+    `source`: id of the interface that sends, where several have its address.
+    """
+    return tuple(_passage(network, way, conditions) for way in _ways(walk(network, flow, source=source)))
+
+
+def experience(
+    ways: Sequence[Passage], conditions: Conditions, protocol_port: tuple[str, int | None] | None = None
+) -> Experience:
+    """Return what people say about connections."""
+    outcomes = {way.outcome for way in ways}
+    if "accepted" not in outcomes:
+        closed = all(way.outcome == "refused" or way.answers_with in ("tcp reset", PORT_UNREACHABLE) for way in ways)
+        return "refused" if closed else "blocked"
+    if len(outcomes) > 1:
+        return "broken"
+    way = ways[0]
+    links = [*way.links(way.forward, conditions), *way.links(way.backward, conditions)]
+    port = protocol_port[1] if protocol_port else way.flow.destination_port
+    served = conditions.of_service(way.parties(way.forward)[-1], port) if way.forward else None
+    if any(_breaks(link) for link in links) or (served is not None and _fails(served)):
+        return "broken"
+    if any(link.loss >= NOTICED_LOSS for link in links):
+        return "lossy"
+    waits = sum(link.delay_ms + link.jitter_ms for link in links)
+    late = served is not None and (served.answers_after_ms >= NOTICED_DELAY_MS or served.reads_bytes is not None)
+    if late or waits >= NOTICED_DELAY_MS or any(max(link.reordered, link.duplicated) >= 0.02 for link in links):
+        return "slow"
+    return "works"
+
+
+def _breaks(link: WireFault) -> bool:
+    stuck = link.mtu is not None and not link.mtu_told
+    return stuck or link.idle_seconds is not None or bool(link.resets_on) or link.snat_ports is not None
+
+
+def _fails(service: ServiceFault) -> bool:
+    hangs = service.reads_bytes is not None and service.reads_again_after_seconds is None
+    return hangs or bool(service.ends or service.tls or service.dns or (service.http_status or 0) >= 500)
+
+
+# ------------------------------------------------------------------------------------------------------- one way
+
+
+def _ways(walked: Walk) -> Iterator[Walk]:
+    yield walked
+    for other in walked.others:
+        yield from _ways(other)
+
+
+def _passage(network: Network, walked: Walk, conditions: Conditions) -> Passage:
+    forward, stop = _sightings(network, (hop for hop in walked.hops if hop.leg == "forward"))
+    flow = walked.flow
+    if stop is not None:
+        outcome: Outcome = "dropped"
+        if stop.verdict == "reject":
+            outcome = "refused" if stop.fault == "not_listening" else "rejected"
+        with_what = _answer_of(stop, flow) if stop.verdict == "reject" else ""
+        return Passage(flow, outcome, stop.reason, stop, forward, _mirrored(forward), with_what)
+    answer = [hop for hop in walked.hops if hop.leg == "return"]
+    back, stop = _sightings(network, answer)
+    if not any(hop.sight for hop in answer):  # A private endpoint answers, which no guest sees.
+        back = _mirrored(forward)
+    if forward and forward[-1].outgoing:
+        return _to_outside(walked, forward, stop, conditions)
+    if stop is not None:
+        return Passage(flow, "answer lost", stop.reason, stop, forward, back)
+    if forward and forward[0].outgoing and not any(each.interface == forward[0].interface for each in back):
+        back = (*back, forward[0].mirrored())
+    return Passage(flow, "accepted", "answered", None, forward, back)
+
+
+def _sightings(network: Network, hops: Iterable[Hop]) -> tuple[tuple[Sighting, ...], Hop | None]:
+    """Return where a leg's packet is seen, and the hop that stops it."""
+    seen: list[Sighting] = []
+    leaving: Sighting | None = None
+    for hop in hops:
+        if leaving is not None and hop.kind not in IN_A_GUEST:
+            seen.append(leaving)
+            leaving = None
+        if hop.stops:
+            if hop.fault == "ip_forwarding_off":  # Azure drops it before the guest.
+                seen.pop()
+            return tuple(seen), hop
+        if hop.sight is not None:
+            leaving = Sighting(hop.sight.interface, hop.resource, hop.sight.flow, outgoing=True)
+            sender = network.get(Interface, hop.sight.interface)
+            if sender is None or not sender.has(hop.sight.flow.source_address):
+                seen.append(replace(leaving, outgoing=False))
+    return tuple(seen), None
+
+
+def _mirrored(ways: Sequence[Sighting]) -> tuple[Sighting, ...]:
+    return tuple(each.mirrored() for each in reversed(ways))
+
+
+def _to_outside(walked: Walk, forward: tuple[Sighting, ...], stop: Hop | None, conditions: Conditions) -> Passage:
+    """Return the passage to a host that is none of the interfaces; its answers come as the packets went."""
+    flow, last = walked.flow, [hop for hop in walked.hops if hop.leg == "forward"][-1]
+    far = conditions.outside_host(flow.destination_address) or conditions.outside_host(
+        forward[-1].flow.destination_address
+    )
+    if far is None and last.kind not in UNTOLD:  # A service of Azure's: what admits a packet, answers it.
+        known = flow.destination_address
+        address = known if is_address(known) else public_address(known)
+        far = OutsideHost(address, known, (flow.destination_port or 0,), hops=9, delay_ms=1.2)
+    if far is None:
+        reason = f"nobody is at {flow.destination_address}"
+        return Passage(flow, "dropped", reason, last, forward)
+    if not is_address(flow.destination_address):
+        forward = tuple(replace(each, flow=replace(each.flow, destination_address=far.address)) for each in forward)
+    back = _mirrored(forward)
+    if stop is not None:
+        return Passage(flow, "answer lost", stop.reason, stop, forward, back, far=far)
+    if flow.destination_port is None or flow.destination_port in far.ports:
+        return Passage(flow, "accepted", f"{far.name or far.address} answers", None, forward, back, far=far)
+    reason = f"{far.name or far.address} does not serve port {flow.destination_port}"
+    with_what = ("tcp reset" if flow.protocol.casefold() == "tcp" else PORT_UNREACHABLE) * (far.others == "refused")
+    return Passage(flow, far.others, reason, last, forward, back, with_what, far)
+
+
+PORT_UNREACHABLE = "icmp port-unreachable"
+
+
+def _answer_of(stop: Hop, flow: Flow) -> str:
+    """Return what a reject sends back. A packet filter's is the end of its reason."""
+    if stop.fault == "not_listening":
+        return "tcp reset" if flow.protocol.casefold() == "tcp" else PORT_UNREACHABLE
+    if stop.fault == "guest_route":
+        return "icmp host-unreachable"
+    return stop.reason.rpartition(": ")[2]
+
+
+def public_address(name: str) -> str:
+    """Return an address for a name that nobody gave one."""
+    third, fourth = sha256(name.encode()).digest()[:2]
+    return f"20.60.{third}.{max(fourth, 1) % 255}"
