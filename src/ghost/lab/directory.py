@@ -9,7 +9,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -89,16 +89,21 @@ class LabDirectory:
         state: dict[str, Any] = read_json(self.path / "state.json")
         return state
 
-    @contextmanager
-    def changing(self) -> Iterator[dict[str, Any]]:
+    def changing(self) -> AbstractContextManager[dict[str, Any]]:
         """Lock the state for this process; it is written when the block ends without an error."""
-        descriptor = os.open(self.path / "state.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            state = self.state()
-            before = repr(state)
-            yield state
-            if repr(state) != before:
-                write_json(self.path / "state.json", state)
-        finally:
-            os.close(descriptor)
+        return changing_state(self.path)
+
+
+@contextmanager
+def changing_state(directory: Path) -> Iterator[dict[str, Any]]:
+    """Lock the state of the lab in a directory for this process; it is written when the block ends without an error."""
+    descriptor = os.open(directory / "state.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        state: dict[str, Any] = read_json(directory / "state.json")
+        before = repr(state)
+        yield state
+        if repr(state) != before:
+            write_json(directory / "state.json", state)
+    finally:
+        os.close(descriptor)

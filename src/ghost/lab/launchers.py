@@ -18,6 +18,7 @@ from pathlib import Path
 from ghost.errors import LabError
 from ghost.lab.directory import VARIABLE, LabClock, LabDirectory
 from ghost.lab.scenario import Approvals, Briefing, Scenario, load_scenario, scenario_names
+from ghost.lab.tapes import TAPE, Tape, TapeDirectory
 from ghost.records import Clock, private_dir
 
 SIMULATED = ("az", "ping", "traceroute", "dig", "ss", "curl", "ip")
@@ -42,11 +43,22 @@ class RunningLab:
 
 def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:
     """Create a lab in `directory`, replacing an earlier one. `speed`: lab seconds per real second."""
+    _clear(directory, speed)
+    return _running(LabDirectory.create(directory.absolute(), scenario, LabClock(time.time(), speed)))
+
+
+def start_tape(tape: Tape, briefing: Briefing, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:
+    """As `start`, with programs that answer from a tape."""
+    _clear(directory, speed)
+    return _running(TapeDirectory.create(directory.absolute(), tape, briefing, LabClock(time.time(), speed)))
+
+
+def _clear(directory: Path, speed: float) -> None:
     if speed <= 0:
         raise LabError(f"the speed of a lab is {speed}: give a number above 0")
-    for left_over in (directory / "blobs", directory / PROGRAMS):
+    for left_over in (directory / "blobs", directory / "captures", directory / PROGRAMS):
         shutil.rmtree(left_over, ignore_errors=True)
-    return _running(LabDirectory.create(directory.absolute(), scenario, LabClock(time.time(), speed)))
+    (directory / TAPE).unlink(missing_ok=True)
 
 
 def reopen(directory: Path) -> RunningLab:
@@ -55,25 +67,30 @@ def reopen(directory: Path) -> RunningLab:
     The directory may have been modified: programs are rewritten, and approvals come from Ghost's own scenarios, never
     from the directory. Raises `LabError` if there is no lab.
     """
-    lab = LabDirectory.open(directory.absolute())
+    path = directory.absolute()
+    lab = TapeDirectory.open(path) if (path / TAPE).exists() else LabDirectory.open(path)
     known = lab.briefing.name in scenario_names()
     approvals = load_scenario(lab.briefing.name).approvals if known else Approvals()
     return _running(replace(lab, briefing=replace(lab.briefing, approvals=approvals)))
 
 
-def _running(lab: LabDirectory) -> RunningLab:
+def _running(lab: LabDirectory | TapeDirectory) -> RunningLab:
     write_programs(lab)
     return as_it_runs(lab)
 
 
-def as_it_runs(lab: LabDirectory) -> RunningLab:
+def as_it_runs(lab: LabDirectory | TapeDirectory) -> RunningLab:
     """Return a lab whose programs are already written."""
     environment = {VARIABLE: str(lab.path)}
-    return RunningLab(lab.briefing, lab.path / PROGRAMS, environment, lab.world.local.resolve, lab.clock)
+    resolver = lab.resolve if isinstance(lab, TapeDirectory) else lab.world.local.resolve
+    return RunningLab(lab.briefing, lab.path / PROGRAMS, environment, resolver, lab.clock)
 
 
-def write_programs(lab: LabDirectory) -> Path:
+def write_programs(lab: LabDirectory | TapeDirectory) -> Path:
     """Write exactly these programs; nothing is written through a link."""
+    modules = {name: f"ghost.lab.programs.{name}" for name in SIMULATED}
+    if isinstance(lab, TapeDirectory):
+        modules = {name: f"ghost.lab.programs.tape {name}" for name in {*SIMULATED, *lab.programs} - set(REAL)}
     directory = lab.path / PROGRAMS
     private_dir(directory.parent)
     try:
@@ -82,8 +99,8 @@ def write_programs(lab: LabDirectory) -> Path:
         if directory.exists():
             shutil.rmtree(directory)
         directory.mkdir(mode=0o700)
-        for name in SIMULATED:
-            words = shlex.join([sys.executable, "-I", "-m", f"ghost.lab.programs.{name}"])
+        for name, module in modules.items():
+            words = shlex.join([sys.executable, "-I", "-m", *module.split()])
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(directory / name, flags, 0o700), "w", encoding="utf-8") as launcher:
                 launcher.write(f'#!/bin/sh\nexec {words} "$@"\n')
