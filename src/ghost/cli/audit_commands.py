@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from ghost.agent import Check, Evidence, SessionPaths, Workspace, load_session, 
 from ghost.cli.session_records import NEEDS, REACH, Recorded, open_workspace, recorded
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
-from ghost.records import is_locked, read_json, valid_session_id
+from ghost.records import is_locked, open_regular, read_json, valid_session_id
 from ghost.redaction import Placeholders, for_outside
 from ghost.shell import SafeExecShell
 from ghost.text import visible
@@ -210,6 +211,8 @@ def export(session_id: str, target: Path | None, workspace_option: Path | None, 
             if clean != content:
                 changed.append(name)
             yield name, clean
+        if local:  # packets cannot have placeholders
+            yield from _captures(records.paths)
         changed.sort()
         verification = {"session_id": session_id, "ok": ok, "checks": _list_of(checks), "with_placeholders": changed}
         yield "verification.json", _document(verification)
@@ -237,6 +240,7 @@ def export(session_id: str, target: Path | None, workspace_option: Path | None, 
 
 
 _OUTPUTS = "output/"
+_MAX_CAPTURE_BYTES = 64 * 1024 * 1024
 
 
 def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
@@ -251,6 +255,20 @@ def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
         if record.get("output_sha256"):
             with suppress(RecordError):
                 yield f"{_OUTPUTS}{audit_id}.txt", evidence.whole_output(audit_id).encode()
+
+
+def _captures(paths: SessionPaths) -> Iterator[tuple[str, bytes]]:
+    """The captures that the session downloaded and did not remove, none over 64 MiB."""
+    commands = [_command(record) for record in Evidence(paths.shell_audit).values()]
+    for name in sorted({name for command in commands if (name := _downloaded_file(command))}):
+        with suppress(OSError), open_regular(Workspace(paths.audit_dir.parent).capture_dir / name) as file:
+            if len(content := file.read(_MAX_CAPTURE_BYTES + 1)) <= _MAX_CAPTURE_BYTES:
+                yield f"captures/{name}", content
+
+
+def _downloaded_file(command: str) -> str | None:
+    words = shlex.split(command) if command.startswith("az storage blob download ") else []
+    return Path(words[words.index("--file") + 1]).name if "--file" in words[:-1] else None
 
 
 def _for_outside(name: str, content: bytes, placeholders: Placeholders) -> bytes:

@@ -276,7 +276,9 @@ def audit_export(
     ] = None,
     local: Annotated[
         bool,
-        typer.Option("--local", help="For this machine only: keep tokens that look like secrets, and the hash chain."),
+        typer.Option(
+            "--local", help="For this machine only: keep tokens that look like secrets, the hash chain and captures."
+        ),
     ] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
