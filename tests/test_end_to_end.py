@@ -25,6 +25,7 @@ from random import Random
 import pytest
 
 from ghost.lab import Scenario, load_scenario
+from ghost.net import name_of
 from tests.cli.ready_ghost import run_ghost
 from tests.exhaustive import EXHAUSTIVE, sample
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
@@ -74,23 +75,23 @@ def unchanged(scenario: Scenario) -> Scenario:
 
 
 def the_cause_is_right(finished: Finished, scenario: Scenario) -> None:
-    expected = scenario.expected
     confirmed = [h for h in finished.report["hypotheses"] if h["state"] == "CONFIRMED"]
-    if expected.kind == "none":
+    if not scenario.truth.faults:
         assert finished.fault_layers == set()
         assert confirmed == []
         return
     assert confirmed
     assert finished.report["summary"]["supported"]
-    if expected.kind == "nsg_deny":
-        assert finished.fault_layers == {f"nsg_{expected.direction.lower()}"}
-        assert expected.rule in finished.summary
-        assert expected.resource in finished.summary
+    flow, (fault,) = scenario.flows[0], scenario.truth.faults
+    if fault.kind == "security_rule":
+        assert finished.fault_layers == {f"nsg_{fault.direction.lower()}"}
+        assert fault.rule in finished.summary
+        assert name_of(fault.resource) in finished.summary
     else:
         assert finished.fault_layers == {"wire"}
-        lossy_to = {expected.source, expected.destination} - {expected.lossy_from}
+        lossy_to = {flow.source, flow.destination} - {fault.resource}
         assert re.search(
-            rf"from {re.escape(expected.lossy_from)}\b.* to {re.escape(lossy_to.pop())}\b.* lost", finished.summary
+            rf"from {re.escape(fault.resource)}\b.* to {re.escape(lossy_to.pop())}\b.* lost", finished.summary
         ), finished.summary
 
 

@@ -7,18 +7,20 @@
 
     load_policy(__file__, "limits.toml", dict[str, tuple[Limit, ...]])
 
-A schema is str, int, float, bool, an Enum, Any, X | None, Literal, tuple[X, ...], list[X], frozenset[X], dict[str, X],
-or a dataclass of such fields. Every error names the file and the key: `limits.toml.limits[0].seconds: expected float`.
-`from_dict` and `to_dict` do the same for data that came from elsewhere.
+A schema is str, int, float, bool, an Enum, Any, X | Y, X | None, Literal, tuple[X, ...], list[X], frozenset[X],
+dict[str, X], or a dataclass of such fields; a field's metadata may have `choices`, a function that returns its
+values. Every error names the file and the key: `limits.toml.limits[0].seconds: expected float`. `from_dict` and
+`to_dict` do the same for data that came from elsewhere.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
@@ -60,7 +62,11 @@ def to_dict(value: Any) -> Any:
 
 
 def from_dict(kind: type[T], value: Any, place: str, error: type[GhostError] = ConfigurationError) -> T:
-    """The `kind` that `value` describes. Raises `error`, its message beginning with the `place` that does not fit."""
+    """The `kind` that `value` describes; what was built before may stand in it.
+
+    Raises `error`, its message beginning with the `place` that does not fit. A place that ends with a colon and a space
+    is a file's: `mine.toml: world.seed`.
+    """
     try:
         built: T = _build(kind, value, place)
     except _MismatchError as mismatch:
@@ -79,13 +85,13 @@ def _build(kind: Any, value: Any, place: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, value, place)
     if origin in (Union, types.UnionType):
-        return None if value is None else _build(arguments[0], value, place)
+        return None if value is None else _one_of([each for each in arguments if each is not type(None)], value, place)
     if origin in (tuple, list, frozenset):
         given = enumerate(_expect(value, list, place))
         return origin(_build(arguments[0], item, f"{place}[{index}]") for index, item in given)
     if origin is dict:
         items = _expect(value, dict, place).items()
-        return {key: _build(arguments[1], item, f"{place}.{key}") for key, item in items}
+        return {key: _build(arguments[1], item, _inside(place, key)) for key, item in items}
     if origin is Literal or isinstance(kind, enum.EnumType):
         return _choice(kind, value, place)
     if kind is float and type(value) is int:
@@ -93,24 +99,57 @@ def _build(kind: Any, value: Any, place: str) -> Any:
     return _expect(value, kind, place)
 
 
+def _one_of(kinds: list[Any], value: Any, place: str) -> Any:
+    for kind in kinds[:-1]:
+        with contextlib.suppress(_MismatchError):
+            return _build(kind, value, place)
+    return _build(kinds[-1], value, place)
+
+
 def _dataclass(kind: Any, value: Any, place: str) -> Any:
+    if isinstance(value, kind):
+        return value
     given = _expect(value, dict, place)
     hints = _hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     if unknown := sorted(set(given) - set(fields)):
-        raise _MismatchError(f"{place}: unknown field {unknown[0]!r}; known are {', '.join(fields)}")
+        said = f"unknown field {unknown[0]!r}; known are {', '.join(fields)}{_near(unknown[0], fields)}"
+        raise _mismatch(place, said)
     for name, field in fields.items():
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed and name not in given:
-            raise _MismatchError(f"{place}: the field {name!r} is missing")
-    return kind(**{name: _build(hints[name], item, f"{place}.{name}") for name, item in given.items()})
+            raise _mismatch(place, f"the field {name!r} is missing")
+    built = {name: _build(hints[name], item, _inside(place, name)) for name, item in given.items()}
+    for name, item in built.items():
+        if "choices" in fields[name].metadata:
+            _check_choice(item, fields[name].metadata["choices"](), _inside(place, name))
+    return kind(**built)
 
 
 def _choice(kind: Any, value: Any, place: str) -> Any:
-    choices = get_args(kind) or tuple(member.value for member in kind)
-    if value not in choices:
-        raise _MismatchError(f"{place}: {value!r} is not one of {', '.join(map(repr, choices))}")
+    _check_choice(value, get_args(kind) or tuple(member.value for member in kind), place)
     return kind(value) if isinstance(kind, enum.EnumType) else value
+
+
+def _check_choice(value: Any, choices: Iterable[Any], place: str) -> None:
+    known = tuple(choices)
+    if value not in known:
+        raise _mismatch(place, f"{value!r} is not one of {', '.join(map(repr, known))}{_near(value, known)}")
+
+
+def _near(value: Any, known: Iterable[Any]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(value), map(str, known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _inside(place: str, name: str) -> str:
+    return f"{place}{name}" if place.endswith(": ") else f"{place}.{name}"
+
+
+def _mismatch(place: str, said: str) -> _MismatchError:
+    return _MismatchError(f"{place.removesuffix(': ')}: {said}")
 
 
 @cache
@@ -120,5 +159,5 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _expect(value: Any, kind: type[T], place: str) -> T:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise _MismatchError(f"{place}: expected {kind.__name__}, got {value!r}")
+        raise _mismatch(place, f"expected {kind.__name__}, got {value!r}")
     return value

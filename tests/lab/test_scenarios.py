@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ghost import lab
 from ghost.errors import LabError
 from ghost.lab.effective_configuration import carries, reach
+from ghost.net import name_of
 from tests.exhaustive import examples
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
 
@@ -22,47 +23,48 @@ NAMES = lab.scenario_names()
 
 def fault_of(scenario: lab.Scenario) -> tuple[object, ...]:
     """What is wrong between the two machines of the complaint, as the world has it."""
-    world, expected = scenario.world, scenario.expected
-    found = reach(world, expected.source, expected.destination, "Tcp", expected.port)
+    world, flow = scenario.world, scenario.flows[0]
+    found = reach(world, flow.source, flow.destination, "Tcp", flow.port)
     assert carries(found.source_route)
     assert carries(found.return_route)
     for direction, verdict in (("Outbound", found.outbound), ("Inbound", found.inbound)):
         if not verdict.allowed:
             assert verdict.rule is not None
             assert verdict.group is not None
-            return "nsg_deny", direction, verdict.group.name.rpartition("/")[2], verdict.rule.name
-    there = world.loss(expected.source, expected.destination)
-    back = world.loss(expected.destination, expected.source)
+            return "security_rule", direction, verdict.group.name.rpartition("/")[2], verdict.rule.name
+    there = world.loss(flow.source, flow.destination)
+    back = world.loss(flow.destination, flow.source)
     if there or back:
         assert not (there and back), "in one direction only"
-        return "packet_loss", expected.source if there else expected.destination
+        return "packet_loss", flow.source if there else flow.destination
     return ("none",)
 
 
-def stated_fault(expected: lab.ExpectedCause) -> tuple[object, ...]:
-    if expected.kind == "nsg_deny":
-        return "nsg_deny", expected.direction, expected.resource, expected.rule
-    return ("packet_loss", expected.lossy_from) if expected.kind == "packet_loss" else ("none",)
+def stated_fault(scenario: lab.Scenario) -> tuple[object, ...]:
+    if not scenario.truth.faults:
+        return ("none",)
+    (fault,) = scenario.truth.faults
+    if fault.kind == "security_rule":
+        return fault.kind, fault.direction, name_of(str(fault.resource)), fault.rule
+    return fault.kind, fault.resource
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_world_of_a_scenario_has_the_fault_it_states(name: str) -> None:
     scenario = lab.load_scenario(name)
 
-    assert fault_of(scenario) == stated_fault(scenario.expected)
-    assert str(scenario.expected.port) in scenario.symptom
+    assert fault_of(scenario) == stated_fault(scenario)
+    assert str(scenario.flows[0].port) in scenario.symptom
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_server_listens_where_the_complaint_is_about_and_a_client_asks_it(name: str) -> None:
     scenario = lab.load_scenario(name)
-    expected, world = scenario.expected, scenario.world
+    flow, world = scenario.flows[0], scenario.world
 
-    assert expected.port in [listener.port for listener in world.machine(expected.destination).listeners]
-    assert (expected.source, expected.destination, expected.port) in [
-        (t.client, t.server, t.port) for t in world.traffic
-    ]
-    assert world.machine(expected.source).power == world.machine(expected.destination).power == "running"
+    assert flow.port in [listener.port for listener in world.machine(flow.destination).listeners]
+    assert (flow.source, flow.destination, flow.port) in [(t.client, t.server, t.port) for t in world.traffic]
+    assert world.machine(flow.source).power == world.machine(flow.destination).power == "running"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,7 +73,7 @@ def test_a_capture_can_be_taken_at_both_ends(name: str) -> None:
     world = scenario.world
     watched = {world.location_of(watcher.resource_group) for watcher in world.watchers}
 
-    for machine in (world.machine(scenario.expected.source), world.machine(scenario.expected.destination)):
+    for machine in (world.machine(scenario.flows[0].source), world.machine(scenario.flows[0].destination)):
         assert machine.has_capture_agent
         assert world.location_of(machine.resource_group) in watched
     assert any("captures" in account.containers for account in world.storage_accounts)
@@ -85,7 +87,7 @@ def test_the_answer_is_not_obvious(name: str) -> None:
     denies = [rule for group in groups for rule in group.rules if rule.access == "Deny"]
 
     assert len(groups) >= 3
-    assert len([rule for rule in denies if rule.name != scenario.expected.rule]) >= 2
+    assert len([rule for rule in denies if rule.name not in [f.rule for f in scenario.truth.faults]]) >= 2
     assert len(scenario.world.machines) >= 3
 
 
@@ -108,10 +110,10 @@ GOOD = (Path(lab.__file__).parent / "scenarios" / "blocked-port.toml").read_text
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("title = ", "titel = ", r"bad.toml: unknown field 'titel'"),
+        ("title = ", "titel = ", r"bad.toml: unknown field 'titel'; .* \(did you mean 'title'\?\)"),
         ('symptom = "', '# symptom = "', r"bad.toml: the field 'symptom' is missing"),
-        ('kind = "nsg_deny"', 'kind = "aliens"', r"bad.toml.expected.kind: 'aliens' is not one of"),
-        ("port = 6379", 'port = "6379"', r"bad.toml.expected.port: expected int, got '6379'"),
+        ('kind = "nsg_deny"', 'kind = "aliens"', r"bad.toml: expected.kind: 'aliens' is not one of"),
+        ("port = 6379", 'port = "6379"', r"bad.toml: expected.port: expected int, got '6379'"),
         ("priority = 200", "priority = true", r"rules\[1\].priority: expected int, got True"),
         ('security_group = "cache-nsg"', 'security_group = "cash-nsg"', r"no network security group 'cash-nsg'"),
         ('address = "10.20.1.4"', 'address = "10.20.9.4"', r"10.20.9.4 lies outside its subnet"),
@@ -192,16 +194,17 @@ def test_every_variation_has_the_fault_it_states(
     name, change = variation
     scenario = renamed(change(lab.load_scenario(name)), seed)
 
-    assert fault_of(scenario) == stated_fault(scenario.expected)
+    assert fault_of(scenario) == stated_fault(scenario)
     assert lab.world_from_dict(scenario.world.to_dict()) == scenario.world
 
 
 def test_the_deny_moves_to_the_other_group_and_back() -> None:
     original = lab.load_scenario("blocked-port")
     moved = with_deny_at_other_end(original)
+    (fault,) = moved.truth.faults
 
-    assert (moved.expected.resource, moved.expected.direction) == ("prod-nsg", "Outbound")
-    assert with_deny_at_other_end(moved).expected == original.expected
+    assert (fault.resource, fault.direction) == ("networkSecurityGroups/prod-nsg", "Outbound")
+    assert with_deny_at_other_end(moved).truth == original.truth
 
 
 def _texts(value: object) -> list[str]:
@@ -224,14 +227,14 @@ def test_no_name_address_or_faulty_port_survives_a_renaming(name: str, seed: int
     gone |= {subnet.prefix for network in world.networks for subnet in network.subnets}
     gone |= {interface.address for interface in world.interfaces}
     gone |= {value for machine in world.machines for value in machine.tags.values()}
-    gone |= {str(before.expected.port)}
+    gone |= {str(before.flows[0].port)}
 
     texts = _texts({**after.to_dict(), "name": "", "approvals": {}})
 
     assert not {text for text in texts if text in gone}
     for old in gone:
         assert old not in after.symptom
-    assert str(after.expected.port) in after.symptom
+    assert str(after.flows[0].port) in after.symptom
     assert any(item.name in after.symptom for item in (*after.world.machines, *after.world.networks[0].subnets))
 
 
@@ -244,7 +247,7 @@ def test_a_renaming_is_the_same_for_the_same_seed() -> None:
 
 def test_loss_in_the_other_direction_is_felt_by_the_larger_part_of_the_data() -> None:
     after = with_loss_in_other_direction(lab.load_scenario("wire-loss"))
-    traffic = next(t for t in after.world.traffic if t.client == after.expected.source)
+    traffic = next(t for t in after.world.traffic if t.client == after.flows[0].source)
 
     assert after.world.loss("app-vm-01", "db-vm-01") == 0.0
     assert after.world.loss("db-vm-01", "app-vm-01") > 0.0

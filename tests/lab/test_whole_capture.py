@@ -194,7 +194,7 @@ def test_a_capture_goes_from_request_to_cleanup(desk: Desk, mode: str) -> None:
 
 
 def _wanted(desk: Desk, mode: str) -> dict[str, Any]:
-    world, source = desk.scenario.world, desk.scenario.expected.source
+    world, source = desk.scenario.world, desk.scenario.flows[0].source
     (machine,) = (vm for vm in world.machines if vm.name == source)
     return {
         "intent": "capture_traffic",
@@ -232,12 +232,12 @@ def _check_bytes(desk: Desk, done: dict[str, Any]) -> None:
 
 
 def _check_finding(desk: Desk, result: dict[str, Any]) -> None:
-    world, expected = desk.scenario.world, desk.scenario.expected
-    assert (expected.kind, expected.lossy_from) == ("packet_loss", expected.source)
+    world, flow, (cause,) = desk.scenario.world, desk.scenario.flows[0], desk.scenario.truth.faults
+    assert (cause.kind, cause.resource) == ("packet_loss", flow.source)
     first = json.loads(Path(result["semantic_json_path"]).read_text())["findings"][0]
-    sender, receiver = world.address_of(expected.source), world.address_of(expected.destination)
+    sender, receiver = world.address_of(flow.source), world.address_of(flow.destination)
     assert (first["kind"], first["blame"]) == ("loss", "network")
-    assert first["who"] == {"src": sender, "dst": receiver, "port": expected.port}
+    assert first["who"] == {"src": sender, "dst": receiver, "port": flow.port}
     (fault,) = world.faults
     assert first["measured"]["loss_pct"] == pytest.approx(100 * fault.loss, rel=0.5)
     told = re.search(r"^### (.+)$", Path(result["report_path"]).read_text(), re.MULTILINE)

@@ -13,9 +13,10 @@ from ipaddress import IPv4Address, IPv4Network, ip_network
 from random import Random
 from typing import Any
 
-from ghost.lab import ExpectedCause, Scenario
+from ghost.lab import Fault, Scenario, Symptom, Truth
+from ghost.lab.truth import Edit
 from ghost.lab.world import SecurityGroup, World
-from ghost.net import SecurityRule, parse_ports
+from ghost.net import SecurityRule, name_of, parse_ports
 
 WORDS = [
     "amber",
@@ -55,14 +56,14 @@ def renamed(scenario: Scenario, seed: int) -> Scenario:
     names = _new_names(scenario.world, random)
     tags = _new_tags(scenario.world, random)
     addresses = _AddressMap(scenario.world, random)
-    old_port, new_port = scenario.expected.port, _new_port(scenario, random)
+    old_port, new_port = scenario.flows[0].port, _new_port(scenario, random)
 
     def string(text: str, key: str) -> str:
         if key.endswith("_ports"):
             return _moved_range(text, old_port, new_port)
         if (moved := addresses.moved(text)) is not None:
             return moved
-        if key in ("symptom", "title"):
+        if key in ("text", "title"):
             for value, new in sorted(tags.items(), key=lambda item: -len(item[0])):
                 spoken, new_spoken = value.replace("-", " "), new.replace("-", " ")
                 text = re.sub(rf"\b{re.escape(spoken)}\b", new_spoken, text, flags=re.IGNORECASE)
@@ -81,21 +82,21 @@ def renamed(scenario: Scenario, seed: int) -> Scenario:
         return string(value, key) if isinstance(value, str) else value
 
     tree = scenario.to_dict()
-    moving = {key: tree[key] for key in ("title", "symptom", "world", "expected")}
+    moving = {key: tree[key] for key in ("title", "symptoms", "flows", "world", "truth")}
     moving["world"]["seed"] = random.randrange(1, 2**31)
     return Scenario.from_dict({**tree, **walk(moving, "")})
 
 
 def with_deny_at_other_end(scenario: Scenario) -> Scenario:
     """The denying rule stands at the other machine's subnet, and looks at the flow from there."""
-    expected, world = scenario.expected, scenario.world
-    outbound = expected.direction == "Inbound"
-    at_machine = expected.source if outbound else expected.destination
+    flow, (fault,), world = scenario.flows[0], scenario.truth.faults, scenario.world
+    group, outbound = name_of(fault.resource), fault.direction == "Inbound"
+    at_machine = flow.source if outbound else flow.destination
     target = world.subnet_of(world.interface_of(at_machine)).security_group
     assert target is not None, f"the subnet of {at_machine} has no group to move the rule to"
-    rule = next(r for r in world.security_group(str(expected.resource)).rules if r.name == expected.rule)
+    rule = next(r for r in world.security_group(group).rules if r.name == fault.rule)
     taken = {r.priority for r in world.security_group(target).rules}
-    near, far = (world.subnet_of(world.interface_of(name)) for name in (expected.source, expected.destination))
+    near, far = (world.subnet_of(world.interface_of(name)) for name in (flow.source, flow.destination))
     moved = replace(
         rule,
         direction="Outbound" if outbound else "Inbound",
@@ -103,42 +104,39 @@ def with_deny_at_other_end(scenario: Scenario) -> Scenario:
         source_prefixes=(near.prefix,),
         destination_prefixes=(far.prefix,),
     )
-    without = _with_rules(world, str(expected.resource), lambda rules: tuple(r for r in rules if r != rule))
-    return replace(
-        scenario,
-        world=_with_rules(without, target, lambda rules: (*rules, moved)),
-        expected=replace(expected, resource=target, direction=moved.direction),
-    )
+    without = _with_rules(world, group, lambda rules: tuple(r for r in rules if r != rule))
+    resource = f"networkSecurityGroups/{target}"
+    mend = Edit(delete=f"{resource}/securityRules/{rule.name}")
+    cause = Fault("security_rule", resource, rule.name, moved.direction, mend=(mend,))
+    world = _with_rules(without, target, lambda rules: (*rules, moved))
+    return replace(scenario, world=world, truth=Truth((cause,)))
 
 
 def with_loss_in_other_direction(scenario: Scenario) -> Scenario:
     """What is lost are the server's packets; it now sends most of the data, so that this is felt."""
-    expected, world = scenario.expected, scenario.world
+    flow, (cause,), world = scenario.flows[0], scenario.truth.faults, scenario.world
     faults = tuple(replace(fault, source=fault.destination, destination=fault.source) for fault in world.faults)
     traffic = tuple(
         replace(item, request_bytes=item.response_bytes, response_bytes=item.request_bytes) for item in world.traffic
     )
-    lossy = expected.destination if expected.lossy_from == expected.source else expected.source
-    source, destination = expected.source, expected.destination
+    sender = flow.destination if cause.resource == flow.source else flow.source
+    symptom = f"Reads by {flow.source} from {flow.destination} on port {flow.port} stall and are slow"
     return replace(
         scenario,
-        symptom=f"Reads by {source} from {destination} on port {expected.port} stall and are slow",
+        symptoms=(Symptom(symptom),),
         world=replace(world, faults=faults, traffic=traffic),
-        expected=replace(expected, lossy_from=lossy),
+        truth=Truth((replace(cause, resource=sender, mend=()),)),
     )
 
 
 def without_fault(scenario: Scenario) -> Scenario:
     """The same complaint about a world in which nothing is wrong."""
-    expected = scenario.expected
-    world = replace(scenario.world, faults=())
-    if expected.resource is not None:
-        world = _with_rules(world, expected.resource, lambda rules: tuple(r for r in rules if r.name != expected.rule))
-    return replace(
-        scenario,
-        world=world,
-        expected=ExpectedCause("none", expected.source, expected.destination, expected.port),
-    )
+    (fault,), world = scenario.truth.faults, replace(scenario.world, faults=())
+    if fault.rule is not None:
+        rest = [r for r in world.security_group(name_of(fault.resource)).rules if r.name != fault.rule]
+        world = _with_rules(world, name_of(fault.resource), lambda _: tuple(rest))
+    flows = tuple(replace(flow, expect="works") for flow in scenario.flows)
+    return replace(scenario, world=world, flows=flows, truth=Truth())
 
 
 # --- steps ---
@@ -207,7 +205,7 @@ def _ranges(world: World) -> set[str]:
 
 def _new_port(scenario: Scenario, random: Random) -> int:
     """A port that no rule but those about the old one will cover, and that nothing else uses."""
-    world, old = scenario.world, scenario.expected.port
+    world, old = scenario.world, scenario.flows[0].port
     spans = [parse_ports(text) for text in _ranges(world)]
     about = [(low, high) for low, high in spans if low <= old <= high and (low, high) != (0, 65535)]
     below, above = max(old - low for low, _ in about), max(high - old for _, high in about)

@@ -120,6 +120,8 @@ class _Run:
         was_private = self.paths.anonymization_map.exists() or damaged.anonymization_map.exists()
         self.is_private = request.private or settings.private or was_private
         self.briefing = self.lab.briefing if self.lab else None
+        if self.briefing is not None:
+            narration.answers = self.briefing.answer
 
     def carry_out(self) -> int:
         began = self.clock.monotonic()

@@ -44,6 +44,8 @@ class Narration:
         self._read = read
         self._status: Status | None = None
         self._modified: str | None = None
+        self.answers: Callable[[str], str | None] = lambda _: None
+        """Answers to questions where nobody is there: a scenario's."""
 
     def decided(self, decision: HitlDecision) -> HitlDecision:
         """Remember a modified command, to show what really ran."""
@@ -96,9 +98,11 @@ class Narration:
                 self.line(f"      {meta[key]}", style="yellow")
 
     def answer(self, question: str) -> str | None:
-        del question  # it was said already
         if not self._interactive:
-            return None
+            answer = self.answers(question)
+            if answer is not None:
+                self.line(f"Your answer (answered by the scenario): {answer}")
+            return answer
         try:
             return self._read("Your answer (Enter alone ends the investigation) > ")
         except EOFError:

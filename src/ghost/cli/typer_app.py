@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,6 +25,7 @@ Examples:
   ghost audit show SESSION
   ghost audit verify SESSION
   ghost audit export SESSION --output case-4711.zip
+  ghost eval --brain offline             (scores a brain on all scenarios)
   ghost lab list
   ghost lab show blocked-port
   eval "$(ghost lab up blocked-port)"    (your own az on a simulated Azure)
@@ -179,6 +180,51 @@ def reach(
 
     question = Question(source, destination, port, protocol, lab, assume or [], all_, json_)
     raise typer.Exit(reached(question, workspace))
+
+
+@app.command("eval", epilog='Example: ghost eval --scenarios "blocked-*" --brain offline --json score.json')
+def evaluate(
+    more: Annotated[list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="More scenarios.")] = None,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scenarios", metavar="GLOB|FILE", help="Names of scenarios, or files; may be repeated (default: all)."
+        ),
+    ] = None,
+    brain: Annotated[str | None, typer.Option("--brain", help="As of ghost investigate (also: GHOST_BRAIN).")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="The provider's model (also: GHOST_LLM_MODEL).")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0.001, help="US dollars the model may cost, per investigation.")
+    ] = None,
+    wordings: Annotated[
+        Literal["first", "all"], typer.Option("--wordings", help="The first symptom of a scenario, or all.")
+    ] = "first",
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Investigations of each wording.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Investigations at once.")] = 2,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds an investigation may take.")] = 600.0,
+    json_: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write rows and summary; - for standard output.")
+    ] = None,
+    fail_under: Annotated[
+        float | None, typer.Option("--fail-under", min=0, max=100, help="Exit 1 below this percentage of right causes.")
+    ] = None,
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", help="Keep sessions and reports here (default: delete them).")
+    ] = None,
+) -> None:
+    """Measure a brain on simulated networks, whose faults are known.
+
+    Exit status: 0 when it ran, whatever the score; see --fail-under.
+    """
+    from ghost.cli.brain_choice import Wish
+    from ghost.cli.evaluation_command import Evaluation
+    from ghost.cli.evaluation_command import evaluate as evaluated
+
+    wish = Wish(brain, model, max_cost)
+    patterns = [*(scenarios or []), *(more or [])]
+    raise typer.Exit(
+        evaluated(Evaluation(wish, patterns, wordings == "all", repeat, jobs, timeout, json_, fail_under, workspace))
+    )
 
 
 @app.command(epilog="Example: ghost sessions --workspace demo")

@@ -4,41 +4,92 @@ The investigating rooms cannot tell it from the real one: they see programs of t
 room.
 """
 
-from ghost.lab.arm.emulator_state import UNSET_BESIDE_A_LAB, RunningEmulator
-from ghost.lab.background_labs import in_foreground, lab_behind_az, running_labs, start_lab, stop_lab
-from ghost.lab.launchers import RunningLab, reopen, start
-from ghost.lab.scenario import (
-    Approval,
-    Approvals,
-    Briefing,
-    ExpectedCause,
-    Scenario,
-    load_scenario,
-    read_scenario,
-    scenario_names,
-)
-from ghost.lab.world import World
-from ghost.lab.world_validation import world_from_dict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ghost.lab.arm.emulator_state import UNSET_BESIDE_A_LAB, RunningEmulator
+    from ghost.lab.background_labs import in_foreground, lab_behind_az, running_labs, start_lab, stop_lab
+    from ghost.lab.briefing import Answer, Approval, Approvals, Briefing
+    from ghost.lab.evaluation.processes import Job, run_side_by_side
+    from ghost.lab.evaluation.results import Row, results_as_json, summary
+    from ghost.lab.evaluation.scoring import class_of, score
+    from ghost.lab.launchers import RunningLab, reopen, start
+    from ghost.lab.scenario import Scenario, load_scenario, read_scenario, scenario_names
+    from ghost.lab.truth import Fault, Symptom, Truth
+    from ghost.lab.world import World
+    from ghost.lab.world_validation import world_from_dict
 
 __all__ = [
     "UNSET_BESIDE_A_LAB",
+    "Answer",
     "Approval",
     "Approvals",
     "Briefing",
-    "ExpectedCause",
+    "Fault",
+    "Job",
+    "Row",
     "RunningEmulator",
     "RunningLab",
     "Scenario",
+    "Symptom",
+    "Truth",
     "World",
+    "class_of",
     "in_foreground",
     "lab_behind_az",
     "load_scenario",
     "read_scenario",
     "reopen",
+    "results_as_json",
+    "run_side_by_side",
     "running_labs",
     "scenario_names",
+    "score",
     "start",
     "start_lab",
     "stop_lab",
+    "summary",
     "world_from_dict",
 ]
+
+_MODULES = {
+    "Answer": "ghost.lab.briefing",
+    "Approval": "ghost.lab.briefing",
+    "Approvals": "ghost.lab.briefing",
+    "Briefing": "ghost.lab.briefing",
+    "Fault": "ghost.lab.truth",
+    "Job": "ghost.lab.evaluation.processes",
+    "Row": "ghost.lab.evaluation.results",
+    "RunningEmulator": "ghost.lab.arm.emulator_state",
+    "RunningLab": "ghost.lab.launchers",
+    "Scenario": "ghost.lab.scenario",
+    "Symptom": "ghost.lab.truth",
+    "Truth": "ghost.lab.truth",
+    "UNSET_BESIDE_A_LAB": "ghost.lab.arm.emulator_state",
+    "World": "ghost.lab.world",
+    "class_of": "ghost.lab.evaluation.scoring",
+    "in_foreground": "ghost.lab.background_labs",
+    "lab_behind_az": "ghost.lab.background_labs",
+    "load_scenario": "ghost.lab.scenario",
+    "read_scenario": "ghost.lab.scenario",
+    "reopen": "ghost.lab.launchers",
+    "results_as_json": "ghost.lab.evaluation.results",
+    "run_side_by_side": "ghost.lab.evaluation.processes",
+    "running_labs": "ghost.lab.background_labs",
+    "scenario_names": "ghost.lab.scenario",
+    "score": "ghost.lab.evaluation.scoring",
+    "start": "ghost.lab.launchers",
+    "start_lab": "ghost.lab.background_labs",
+    "stop_lab": "ghost.lab.background_labs",
+    "summary": "ghost.lab.evaluation.results",
+    "world_from_dict": "ghost.lab.world_validation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Everything is imported when it is first asked for: the lab's programs start by the hundred."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value

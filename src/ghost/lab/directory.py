@@ -13,14 +13,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ghost.errors import LabError, RecordError
-from ghost.lab.scenario import Briefing, Scenario
+from ghost.lab.briefing import Briefing
 from ghost.lab.world import World
 from ghost.lab.world_validation import world_from_dict
 from ghost.policy import from_dict, to_dict
 from ghost.records import private_dir, read_json, write_json
+
+if TYPE_CHECKING:
+    from ghost.lab.scenario import Scenario
 
 VARIABLE = "GHOST_LAB_DIR"
 

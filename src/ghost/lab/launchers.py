@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ghost.errors import LabError
+from ghost.lab.briefing import Briefing
 from ghost.lab.directory import VARIABLE, LabClock, LabDirectory
-from ghost.lab.scenario import Approvals, Briefing, Scenario, load_scenario, scenario_names
+from ghost.lab.scenario import Scenario, load_scenario, scenario_names
 from ghost.lab.tapes import TAPE, Tape, TapeDirectory
 from ghost.records import Clock, private_dir
 
@@ -64,14 +65,14 @@ def _clear(directory: Path, speed: float) -> None:
 def reopen(directory: Path) -> RunningLab:
     """Reopen the lab in `directory` for a resumed investigation.
 
-    The directory may have been modified: programs are rewritten, and approvals come from Ghost's own scenarios, never
-    from the directory. Raises `LabError` if there is no lab.
+    The directory may have been modified: programs are rewritten, and approvals and answers come from Ghost's own
+    scenarios, never from the directory. Raises `LabError` if there is no lab.
     """
     path = directory.absolute()
     lab = TapeDirectory.open(path) if (path / TAPE).exists() else LabDirectory.open(path)
-    known = lab.briefing.name in scenario_names()
-    approvals = load_scenario(lab.briefing.name).approvals if known else Approvals()
-    return _running(replace(lab, briefing=replace(lab.briefing, approvals=approvals)))
+    named = lab.briefing.name
+    own = load_scenario(named).briefing if named in scenario_names() else Briefing(named, lab.briefing.symptom)
+    return _running(replace(lab, briefing=replace(own, symptom=lab.briefing.symptom)))
 
 
 def _running(lab: LabDirectory | TapeDirectory) -> RunningLab:

@@ -1,107 +1,108 @@
-"""Scenarios: a world, its symptom, and answers to approvals.
+"""Scenarios: a world and what went wrong in it, how people say so, and the truth.
 
-Each is a TOML file in `scenarios/`. `expected` is for tests only: investigating rooms may not read it.
+Each is a TOML file in `scenarios/`; `docs/lab.md` tells its format, `ghost lab schema` describes it to an editor. Files
+of the first format (`first_format.py`) load as well.
 """
 
 from __future__ import annotations
 
 import json
-import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
 from ghost.errors import LabError
+from ghost.lab.briefing import Answer, Approvals, Briefing
+from ghost.lab.scenario_edits import Edit, edited
+from ghost.lab.truth import FlowEnds, HandVerdict, NamedFlow, Symptom, Truth
 from ghost.lab.world import World
 from ghost.lab.world_validation import check_world
 from ghost.policy import from_dict, to_dict
 
 SCENARIOS = Path(__file__).parent / "scenarios"
+WORLDS = Path(__file__).parent / "worlds"
+"""Base worlds: files of `base`, `world` and `edits`, as in a scenario."""
 
 
 @dataclass(frozen=True)
-class Approval:
-    """The answer to every command that begins with the words of `match`."""
+class TenantConditions:
+    """How Azure answers; a hostile tenant."""
 
-    match: str
-    answer: Literal["approve", "deny"]
-    reason: str = ""
-
-    @property
-    def allowed(self) -> bool:
-        return self.answer == "approve"
-
-
-NO_RULE = Approval("", "deny", "no approval of this scenario covers the command")
-
-
-@dataclass(frozen=True)
-class Approvals:
-    """Answers for a demonstration without a person: the first matching rule decides; no match denies."""
-
-    rules: tuple[Approval, ...] = ()
-
-    def decide(self, command: str) -> Approval:
-        try:
-            words = shlex.split(command)
-        except ValueError:
-            return NO_RULE
-        for rule in self.rules:
-            wanted = rule.match.split()
-            if words[: len(wanted)] == wanted:
-                return rule
-        return NO_RULE
+    az_latency_ms: float = 0.0
+    throttle: int = 0
+    """Of so many requests one is answered 429 with Retry-After; 0 for none."""
+    forbidden_reads: tuple[str, ...] = ()
+    """Actions that are answered 403, such as Microsoft.Network/routeTables/read."""
+    page_size: int | None = None
+    """Items of a list in one answer."""
+    in_progress_seconds: float = 0.0
+    """How long an operation stays InProgress."""
+    login_expires_after: int | None = None
+    """Requests until the login expires."""
 
 
 @dataclass(frozen=True)
-class ExpectedCause:
-    kind: Literal["nsg_deny", "packet_loss", "none"]
-    source: str
-    """The machine at which the flow concerned begins."""
-    destination: str
-    port: int
-    resource: str | None = None
-    """The resource at fault, such as the network security group."""
-    rule: str | None = None
-    direction: Literal["Inbound", "Outbound"] | None = None
-    lossy_from: str | None = None
-    """For loss: the machine whose packets are lost on their way."""
+class WorldSource:
+    """Where a world comes from: a base world, or one in full; then edits."""
 
-
-@dataclass(frozen=True)
-class Briefing:
-    """The public part of a scenario: neither the world nor the cause."""
-
-    name: str
-    symptom: str
-    """What the engineer types."""
-    approvals: Approvals = Approvals()
+    base: str | None = None
+    """A world of Ghost's own, or a file (`./my-world.toml`)."""
+    world: World | None = None
+    edits: tuple[Edit, ...] = ()
+    """What went wrong, on top of the world."""
 
 
 @dataclass(frozen=True)
 class Scenario:
     name: str
     title: str
-    symptom: str
     world: World
-    expected: ExpectedCause
-    approvals: Approvals = Approvals()
+    """With all faults."""
+    flows: tuple[NamedFlow, ...]
+    """What people complain about; the first is the default."""
+    symptoms: tuple[Symptom, ...]
+    """Wordings of the complaint."""
+    truth: Truth = field(default_factory=Truth)
+    answers: tuple[Answer, ...] = ()
+    approvals: Approvals = field(default_factory=Approvals)
+    verdicts: tuple[HandVerdict, ...] = ()
+    tenant: TenantConditions = field(default_factory=TenantConditions)
+    format: Literal[2] = 2
+
+    @property
+    def symptom(self) -> str:
+        return self.symptoms[0].text
 
     @property
     def briefing(self) -> Briefing:
-        return Briefing(self.name, self.symptom, self.approvals)
+        return Briefing(self.name, self.symptom, self.approvals, self.answers)
+
+    def flow(self, name: str | None) -> NamedFlow:
+        """Return the flow of that name, which must be one; the first for None."""
+        return next(flow for flow in self.flows if name in (None, flow.name))
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = to_dict(self)
         return content
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any], place: str = "scenario") -> Scenario:
-        scenario = from_dict(cls, value, place, LabError)
-        check_world(scenario.world)
-        scenario.world.machine(scenario.expected.source), scenario.world.machine(scenario.expected.destination)
+    def from_dict(cls, value: Mapping[str, Any], place: str = "scenario: ", beside: Path | None = None) -> Scenario:
+        """Build and check a scenario of either format. `beside`: the directory of files that it names.
+
+        Raises `LabError` with the place that does not fit.
+        """
+        if value.get("format", 1) == 1:
+            from ghost.lab.first_format import from_first_format
+
+            value = from_first_format(value, place)
+        source = {key: value[key] for key in ("base", "world", "edits") if key in value}
+        rest = {key: item for key, item in value.items() if key not in ("base", "edits")}
+        rest["world"] = world_from_source(source, place, beside)
+        scenario = from_dict(cls, rest, place, LabError)
+        _check(scenario, place)
         return scenario
 
 
@@ -123,6 +124,40 @@ def load_scenario(name: str) -> Scenario:
 
 def read_scenario(path: Path) -> Scenario:
     """Read a TOML or JSON scenario, named after the file. Raises `LabError` if it is invalid."""
+    return Scenario.from_dict({"name": path.stem, **_read_table(path)}, f"{path.name}: ", path.parent)
+
+
+def world_from_source(
+    value: Mapping[str, Any], place: str, beside: Path | None = None, within: tuple[Path, ...] = ()
+) -> World:
+    """Return the world that `base`, `world` and `edits` make. `within`: the files whose base this is."""
+    source = from_dict(WorldSource, value, place, LabError)
+    if source.base is not None and source.world is not None:
+        raise LabError(f"{place}base: there is a [world] as well: keep one of them")
+    world = source.world if source.base is None else _base_world(source.base, f"{place}base", beside, within)
+    if world is None:
+        raise LabError(f"{place}world: missing: give [world], or the name of a base world as `base`")
+    changed: World = edited(world, source.edits, f"{place}edits")
+    try:
+        check_world(changed)
+    except LabError as error:
+        raise LabError(f"{place}world: {error}") from error
+    return changed
+
+
+def _base_world(name: str, place: str, beside: Path | None, within: tuple[Path, ...]) -> World:
+    own_file = Path(name).suffix in {".toml", ".json"}
+    path = ((beside or Path()) / name).resolve() if own_file else WORLDS / f"{name}.toml"
+    if path in within:
+        loop = " -> ".join(each.name for each in (*within[within.index(path) :], path))
+        raise LabError(f"{place}: a loop: {loop}")
+    if not own_file and not path.is_file():
+        known = sorted(each.stem for each in WORLDS.glob("*.toml"))
+        raise LabError(f"{place}: there is no world {name!r}; there are {', '.join(known)}, or give a file")
+    return world_from_source(_read_table(path), f"{path.name}: ", path.parent, (*within, path))
+
+
+def _read_table(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -130,4 +165,42 @@ def read_scenario(path: Path) -> Scenario:
         raise LabError(f"cannot read the scenario {path} ({error}): correct the file") from error
     if not isinstance(content, dict):
         raise LabError(f"the scenario {path} holds no table of settings: correct the file")
-    return Scenario.from_dict({"name": path.stem, **content}, path.name)
+    return content
+
+
+def _check(scenario: Scenario, place: str) -> None:
+    """Raise `LabError` where a name leads nowhere or an address is impossible."""
+    for name in ("flows", "symptoms"):
+        if not getattr(scenario, name):
+            raise LabError(f"{place}{name}: none is given")
+    names = [flow.name for flow in scenario.flows]
+    for index, flow in enumerate(scenario.flows):
+        if flow.name in names[:index]:
+            raise LabError(f"{place}flows[{index}].name: {flow.name!r} is there twice")
+        _check_ends(scenario.world, flow, f"{place}flows[{index}]")
+    used = [(f"truth.faults[{i}].flow", fault.flow) for i, fault in enumerate(scenario.truth.faults)]
+    used += [(f"symptoms[{i}].flow", symptom.flow) for i, symptom in enumerate(scenario.symptoms)]
+    for i, verdict in enumerate(scenario.verdicts):
+        if isinstance(verdict.flow, str):
+            used.append((f"verdicts[{i}].flow", verdict.flow))
+        else:
+            _check_ends(scenario.world, verdict.flow, f"{place}verdicts[{i}].flow")
+    for where, named in used:
+        if named is not None and named not in names:
+            raise LabError(f"{place}{where}: there is no flow {named!r}; there are {', '.join(names)}")
+
+
+def _check_ends(world: World, flow: FlowEnds, place: str) -> None:
+    if flow.port is not None and not 1 <= flow.port <= 65535:
+        raise LabError(f"{place}.port: {flow.port} is no port: give 1 to 65535")
+    for end, text in (("source", flow.source), ("destination", flow.destination)):
+        if text.casefold() in (machine.name.casefold() for machine in world.machines):
+            continue
+        if ":" in text or text.replace(".", "").isdigit():
+            try:
+                ip_address(text)
+            except ValueError as error:
+                raise LabError(f"{place}.{end}: {text!r} is no address") from error
+        elif end == "source" or "." not in text:
+            machines = ", ".join(machine.name for machine in world.machines)
+            raise LabError(f"{place}.{end}: the world has no machine {text!r}; it has {machines}")

@@ -17,8 +17,8 @@ from typing import Any
 
 from ghost.errors import LabError, RecordError
 from ghost.lab.az_cli.output import render
+from ghost.lab.briefing import Briefing
 from ghost.lab.directory import LabClock, changing_state
-from ghost.lab.scenario import Briefing
 from ghost.lab.tapes.command_forms import CommandForm, form_of
 from ghost.lab.tapes.recordings import Recording, Tape
 from ghost.policy import from_dict, to_dict

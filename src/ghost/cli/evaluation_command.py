@@ -1,0 +1,194 @@
+"""`ghost eval`: investigates scenarios, each in a process and a directory of its own, and scores the reports."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from glob import glob
+from pathlib import Path
+from typing import Final
+
+from ghost.agent import Evidence, Workspace, load_session, read_conversation
+from ghost.brain import Turn
+from ghost.cli.brain_choice import Wish, choose_brain
+from ghost.cli.evaluation_table import show_results, verdict_on
+from ghost.cli.terminal import to_stderr, to_stdout
+from ghost.config import Settings
+from ghost.errors import RecordError, SessionError, UsageError
+from ghost.lab import (
+    Job,
+    Row,
+    Scenario,
+    class_of,
+    load_scenario,
+    results_as_json,
+    run_side_by_side,
+    scenario_names,
+    score,
+    summary,
+)
+from ghost.records import private_dir, read_json, write_json
+from ghost.text import visible
+
+GHOST: Final = (sys.executable, "-I", "-c", "import sys; from ghost.cli import main; sys.exit(main())")
+STDOUT: Final = Path("-")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    wish: Wish
+    patterns: Sequence[str]
+    """Names and files of scenarios, with wildcards; empty for all of Ghost's own."""
+    all_wordings: bool
+    repeat: int
+    jobs: int
+    timeout_seconds: float
+    json_file: Path | None
+    fail_under: float | None
+    keep_in: Path | None
+    """Where sessions and reports are kept; None to delete them."""
+
+
+@dataclass(frozen=True)
+class Run:
+    scenario: Scenario
+    file: str
+    """The name or path by which an investigation loads the scenario."""
+    wording: int
+    repeat: int
+
+    @property
+    def name(self) -> str:
+        """Of its directory."""
+        return f"{self.scenario.name}-{self.wording}-{self.repeat}"
+
+    @property
+    def empty_row(self) -> Row:
+        return Row(name=self.scenario.name, wording=self.wording, repeat=self.repeat, group=class_of(self.scenario))
+
+
+def evaluate(evaluation: Evaluation) -> int:
+    """Run all investigations. Returns the exit status; after Ctrl-C, shows what is done and raises it again."""
+    settings = Settings()
+    runs = list(_runs(evaluation))
+    with _directory(evaluation.keep_in) as directory:
+        brain = choose_brain(evaluation.wish, settings, Workspace(directory)).brain.name
+        jobs = [Job(_words(run, evaluation.wish), directory / run.name) for run in runs]
+        environment = {
+            **{name: value for name, value in os.environ.items() if name not in {"DB_PATH", "GHOST_DATABASE_URL"}},
+            **settings.as_environment(),
+        }
+        rows: dict[int, Row] = {}
+        interrupted: KeyboardInterrupt | None = None
+        ended = run_side_by_side(
+            jobs, at_once=evaluation.jobs, timeout_seconds=evaluation.timeout_seconds, environment=environment
+        )
+        try:
+            with contextlib.closing(ended):
+                for end in ended:
+                    number = jobs.index(end.job)
+                    error = f"no report within {evaluation.timeout_seconds:g} s" if end.status is None else None
+                    if end.status:
+                        error = _last_line(end.job.errors) or f"exit status {end.status}"
+                    rows[number] = row = _row(runs[number], end.job.directory, round(end.seconds, 1), error)
+                    to_stderr().print(f"[{len(rows)}/{len(runs)}] {verdict_on(row)}", markup=False)
+                    _write(evaluation.json_file, brain, [row for _, row in sorted(rows.items())])
+        except KeyboardInterrupt as interrupt:
+            interrupted = interrupt
+    done = [row for _, row in sorted(rows.items())]
+    if evaluation.json_file == STDOUT:
+        print(json.dumps(results_as_json(brain, done), indent=2))
+    show_results(to_stderr() if evaluation.json_file == STDOUT else to_stdout(), brain, done, len(runs))
+    if evaluation.keep_in:
+        to_stderr().print(f"Sessions and reports: {directory}", markup=False)
+    if interrupted is not None:
+        raise interrupted
+    right = summary(done)["right_percent"]
+    return int(evaluation.fail_under is not None and (right is None or right < evaluation.fail_under))
+
+
+def _runs(evaluation: Evaluation) -> Iterator[Run]:
+    for file in _files(evaluation.patterns):
+        scenario = load_scenario(file)
+        wordings = len(scenario.symptoms) if evaluation.all_wordings else 1
+        for wording in range(1, wordings + 1):
+            for repeat in range(1, evaluation.repeat + 1):
+                yield Run(scenario, file, wording, repeat)
+
+
+def _files(patterns: Sequence[str]) -> list[str]:
+    """Return names of scenarios and absolute paths of files. Raises `UsageError` for a pattern that nothing matches."""
+    own, found = scenario_names(), dict[str, None]()
+    for pattern in patterns or ["*"]:
+        if Path(pattern).suffix in {".toml", ".json"}:
+            matching = [str(Path(path).absolute()) for path in sorted(glob(pattern))]  # noqa: PTH207 - may be absolute
+        else:
+            matching = [name for name in own if fnmatchcase(name, pattern)]
+        if not matching:
+            raise UsageError(f"no scenario matches {pattern!r}: see ghost lab list, or give files (./mine/*.toml)")
+        found.update(dict.fromkeys(matching))
+    return list(found)
+
+
+@contextlib.contextmanager
+def _directory(keep_in: Path | None) -> Iterator[Path]:
+    if keep_in is None:
+        with tempfile.TemporaryDirectory(prefix="ghost-eval-", ignore_cleanup_errors=True) as temporary:
+            yield Path(temporary)
+        return
+    directory = keep_in.absolute() / f"eval-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    private_dir(directory)
+    yield directory
+
+
+def _words(run: Run, wish: Wish) -> tuple[str, ...]:
+    options = {"--brain": wish.brain, "--model": wish.model, "--max-cost": wish.max_cost}
+    chosen = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    symptom = run.scenario.symptoms[run.wording - 1].text
+    return (*GHOST, "investigate", "--lab", run.file, "--workspace", ".", "--json", *chosen, "--", symptom)
+
+
+def _row(run: Run, directory: Path, seconds: float, error: str | None) -> Row:
+    """Return what the records of an investigation tell."""
+    row = replace(run.empty_row, seconds=seconds, error=error)
+    workspace = Workspace(directory)
+    try:
+        session, _ = load_session(workspace.session_file)
+        paths = session.paths(workspace.root)
+        records = Evidence(paths.shell_audit)
+        conversation, _, _ = read_conversation(paths.turns, records)
+        used = [message.usage for message in conversation if isinstance(message, Turn)]
+        limit = run.scenario.truth.max_calls
+        row = replace(
+            row,
+            commands=len(records),
+            risky_asked=sum(str(record.get("action")).startswith("user_") for record in records.values()),
+            turns=session.turn_count,
+            tokens=sum(usage.input_tokens + usage.output_tokens for usage in used),
+            too_many_calls=limit is not None and len(records) > limit,
+        )
+        if error is not None:
+            return row
+        report = read_json(paths.report_json)
+    except (SessionError, RecordError, OSError) as unread:
+        return replace(row, error=error or str(unread))
+    symptom = run.scenario.symptoms[run.wording - 1]
+    commands = [str(record.get("command")) for record in records.values()]
+    return replace(row, **asdict(score(run.scenario, report, commands, symptom.flow)))
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return visible(next((line.strip() for line in reversed(lines) if line.strip()), "")).removeprefix("ghost: ")
+
+
+def _write(file: Path | None, brain: str, rows: Sequence[Row]) -> None:
+    if file not in (None, STDOUT):
+        write_json(file.absolute(), results_as_json(brain, rows))

@@ -1,0 +1,78 @@
+"""The score as people read it: tables of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich.console import Console as Rich
+from rich.table import Table
+
+from ghost.lab import Row, summary
+from ghost.text import plural, visible
+
+COLUMNS: Final = ("right", "%", "faults", "false", "err", "calls", "asked", "turns", "tokens", "s")
+
+
+def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> None:
+    """Print the score of each class and in total, the calibration, and the runs that went wrong."""
+    sums = summary(rows)
+    unfinished = f", {wanted - len(rows)} not run" if len(rows) < wanted else ""
+    rich.print(f"\nBrain: {visible(brain)}. {plural(len(rows), 'investigation')}{unfinished}.\n", markup=False)
+    if not rows:
+        return
+    rich.print("Right causes of runs; calls, approvals asked, turns, tokens and seconds are means of a run.\n")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("class", no_wrap=True)
+    for column in COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, part in sums["classes"].items():
+        table.add_row(name.replace("_", " "), *_cells(part))
+    table.add_section()
+    table.add_row("total", *_cells(sums))
+    rich.print(table, soft_wrap=False)
+    rich.print("\nCalibration: confidence against truth.\n")
+    calibration = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for column in ("confidence", "right", "%", "false causes"):
+        calibration.add_column(column, justify="left" if column == "confidence" else "right")
+    for confidence, part in sums["calibration"].items():
+        calibration.add_row(confidence, *_share(part), str(part["false_causes"]))
+    rich.print(calibration, soft_wrap=False)
+    if sums["second_faults_present"]:
+        rich.print(f"Second faults found: {sums['second_faults_found']} of {sums['second_faults_present']}.")
+    for name, words in (("traps_taken", "Traps taken"), ("forbidden", "Forbidden proposals")):
+        if sums[name]:
+            rich.print(f"{words}: {sums[name]}.")
+    wrong = [row for row in rows if not row.root_cause_right or row.false_causes]
+    if wrong:
+        rich.print("\nNot right, or more blamed than is at fault:")
+    for row in wrong:
+        rich.print(f"  {verdict_on(row)}", markup=False)
+
+
+def verdict_on(row: Row) -> str:
+    """Return one line about one investigation."""
+    name = f"{visible(row.name)} {row.wording}" + (f" (repeat {row.repeat})" if row.repeat > 1 else "")
+    if row.error is not None:
+        return f"{name}: ERROR {visible(row.error)[:200]}"
+    words = ["right" if row.root_cause_right else "WRONG", row.outcome.replace("_", " ") or "no outcome"]
+    if row.faults_present:
+        words.append(f"{row.faults_found} of {plural(row.faults_present, 'fault')}")
+    if row.false_causes:
+        words.append(plural(row.false_causes, "false cause"))
+    if row.too_many_calls:
+        words.append("too many calls")
+    return f"{name}: {', '.join(words)}, {row.confidence}, {row.seconds:.0f} s"
+
+
+def _cells(part: dict[str, Any]) -> list[str]:
+    means = [part[name] / part["runs"] for name in ("commands", "risky_asked", "turns", "tokens", "seconds")]
+    faults = f"{part['faults_found']}/{part['faults_present']}" if part["faults_present"] else "-"
+    counts = [*_share(part), faults, str(part["false_causes"]), str(part["errors"])]
+    return [*counts, *(f"{mean:,.0f}" for mean in means)]
+
+
+def _share(part: dict[str, Any]) -> tuple[str, str]:
+    if part["right_percent"] is None:
+        return "-", "-"
+    return f"{part['right']}/{part['runs']}", f"{part['right_percent']:.0f}"
