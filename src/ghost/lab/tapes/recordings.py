@@ -1,7 +1,8 @@
 """What was recorded, read from an export of `ghost audit export` or from lines of JSON, and checked.
 
-A line has `command`, `exit_code`, `output` and `stderr`, as the audit writes it. In its own lines a tape may give a
-JSON value in place of `output`: `json`, as az prints it, or `body`, as Azure Resource Manager answers it; and `source`.
+A line has `command`, `exit_code`, `output` and `stderr`, as the audit writes it. A tape's own lines may have a list of
+commands with one answer, a JSON value in place of `output` (`json`, as az prints it, or `body`, as Azure Resource Manager
+answers it), and a `source`.
 """
 
 from __future__ import annotations
@@ -106,13 +107,14 @@ def _recordings(lines: str, read: Read) -> Iterator[Recording]:
             if not isinstance(record, dict):
                 raise ValueError("it is no object")
             if isinstance(record.get("exit_code", 0), int):
-                yield _recording(record, read)
+                commands = record.get("modified_command") or record.get("command")
+                for command in commands if isinstance(commands, list) else [commands]:
+                    yield _recording(command, record, read)
         except (ValueError, TypeError, RecursionError) as error:
             raise LabError(f"line {number} is no recorded command: {one_line(str(error), 120)}") from error
 
 
-def _recording(record: Mapping[str, Any], read: Read) -> Recording:
-    command = record.get("modified_command") or record.get("command")
+def _recording(command: object, record: Mapping[str, Any], read: Read) -> Recording:
     output, stderr = record.get("output") or "", record.get("stderr") or ""
     if not (isinstance(command, str) and isinstance(output, str) and isinstance(stderr, str) and shlex.split(command)):
         raise ValueError("command, output and stderr are texts")
