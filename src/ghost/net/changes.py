@@ -116,6 +116,21 @@ class ConnectPeering:
 
 
 @dataclass(frozen=True)
+class AllowAccess:
+    """On both sides."""
+
+    networks: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"with {name_of(self.networks[0])} and {name_of(self.networks[1])} given access to each other"
+
+    def applied(self, network: Network) -> Network:
+        for owner, remote in (self.networks, self.networks[::-1]):
+            network = _with_peering(network, owner, remote, lambda p: replace(p, allow_access=True))
+        return network.without(EffectiveGroups)
+
+
+@dataclass(frozen=True)
 class SyncPeering:
     """The peering takes over the address space that the remote network has now."""
 

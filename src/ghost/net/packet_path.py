@@ -70,7 +70,7 @@ _BY_ADDRESS: Final = {
     "balancer_no_healthy_member", "balancer_hairpin", "public_address_unattached", "public_without_group",
     "nat_inbound", "routing_loop", "service_firewall", "service_endpoint_missing", "admin_rule", "azure_firewall",
     "firewall_asymmetric", "address_unused", "peering_not_synced", "gateway_not_used", "gateway_disconnected",
-    "guest_firewall", "guest_route",
+    "guest_firewall", "guest_route", "peering_no_access",
 }  # fmt: skip
 """Faults that another source or destination address would not meet."""
 

@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from ghost.net.address_matching import parse_address, parse_network
 from ghost.net.balancing import Entrance, front_end_at, interface_at
-from ghost.net.changes import SyncPeering, UseRemoteGateway
-from ghost.net.effective import missing_routes, routes_of
+from ghost.net.changes import AllowAccess, SyncPeering, UseRemoteGateway
+from ghost.net.effective import groups_of, missing_routes, routes_of
 from ghost.net.firewall import firewall_at
 from ghost.net.gateways import Gateway, unused_gateway
 from ghost.net.hops import Hop, Mend
@@ -188,7 +188,31 @@ def crossing(network: Network, here: Interface, there: Interface, flow: Flow) ->
         )
         yield replace(hop, verdict="drop", reason=reason, rule=far.name, fault="peering_forwarded")
     else:
-        yield replace(hop, rule=far.name)
+        near = _peering(home, away) or far
+        yield _by_access(network, ((here, home, near), (there, away, far)), replace(hop, rule=far.name))
+
+
+def _by_access(network: Network, sides: tuple[tuple[Interface, VirtualNetwork, Peering], ...], hop: Hop) -> Hop:
+    """Return the hop of a packet over a peering, by whether the sides give access to each other.
+
+    Without access the tag VirtualNetwork lacks the remote network, and rules decide. Where no group has rules, Azure's
+    own connection check found two networks unreachable that both gave no access; of one side alone nothing is told.
+    """
+    closed = [(interface, home) for interface, home, peering in sides if not peering.allow_access]
+    try:
+        bare = [home for interface, home in closed if not groups_of(network, interface).groups]
+    except Unread as unread:
+        return replace(hop, verdict="unknown", reason=unread.reason, missing=unread.missing)
+    if not bare:
+        return hop
+    if len(bare) < len(sides):
+        reason = (
+            f"{bare[0].name} gives its peer no access, and has no security group here: Azure does not tell what passes"
+        )
+        return replace(hop, verdict="unknown", reason=reason)
+    reason = f"{bare[0].name} and {bare[1].name} give each other no access, and no security group lets the packet in"
+    mends = (AllowAccess((bare[0].id, bare[1].id)),)
+    return replace(hop, verdict="drop", reason=reason, fault="peering_no_access", mends=mends)
 
 
 def _transits(network: Network, here: Interface, far: Peering) -> bool:

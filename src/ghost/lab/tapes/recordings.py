@@ -1,8 +1,8 @@
 """What was recorded, read from an export of `ghost audit export` or from lines of JSON, and checked.
 
 A line has `command`, `exit_code`, `output` and `stderr`, as the audit writes it. A tape's own lines may have a list of
-commands with one answer, a JSON value in place of `output` (`json`, as az prints it, or `body`, as Azure Resource Manager
-answers it), and a `source`.
+commands with one answer, a JSON value in place of `output` (`json`, as az prints it, or `body`, as Azure Resource
+Manager answers it), and a `source`.
 """
 
 from __future__ import annotations
