@@ -6,7 +6,6 @@ import contextlib
 import json
 import multiprocessing
 import time
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,9 @@ from hypothesis import strategies as st
 from ghost import lab
 from ghost.errors import LabError
 from ghost.lab.directory import LabClock, LabDirectory
-from ghost.lab.effective_configuration import effective_routes, gates, reach, service_tags
-from ghost.lab.world import Peering, UserRoute
+from ghost.lab.edits import Edit, edited
 from ghost.lab.world_validation import world_from_dict
-from ghost.net import select_route
+from ghost.net import Flow, walk
 from tests.exhaustive import examples
 
 WIRE = lab.load_scenario("wire-loss").world
@@ -65,64 +63,55 @@ def test_a_damaged_world_is_read_or_refused_with_a_lab_error(value: Any) -> None
         assert world_from_dict(world.to_dict()) == world
 
 
-# --- what applies to an interface ---
+# --- edits ---
+
+CACHE = "networkSecurityGroups/cache-nsg"
+CLOSED = f"{CACHE}/securityRules/close-legacy-ports"
+TO_CACHE = Flow("Tcp", "10.20.1.4", None, "10.20.2.5", 6379)
 
 
-def test_a_peered_network_is_reached_by_a_peering_route_and_belongs_to_the_tag() -> None:
-    nic = WIRE.interface_of("app-vm-01")
-
-    chosen = select_route(effective_routes(WIRE, nic), "10.40.1.10")
-
-    assert chosen is not None
-    assert chosen.next_hop_type == "VNetPeering"
-    assert service_tags(WIRE, nic).virtual_network == (
-        "10.30.0.0/16",
-        "10.40.0.0/16",
-        "172.16.50.0/24",
-        "168.63.129.16/32",
-    )
+def test_a_network_follows_its_edits() -> None:
+    faulty = walk(PORT.network, TO_CACHE)
+    assert (faulty.outcome, faulty.blocker and faulty.blocker.rule) == ("blocked", "close-legacy-ports")
+    assert walk(edited(PORT, [Edit(delete=CLOSED)]).network, TO_CACHE).outcome == "passes"
+    allowed = Edit(patch=CLOSED, properties={"access": "Allow"})
+    assert walk(edited(PORT, [allowed]).network, TO_CACHE).outcome == "passes"
+    stopped = walk(edited(PORT, [allowed, Edit(machine="redis-cache-01", set={"power": "stopped"})]).network, TO_CACHE)
+    assert stopped.blocker is not None
+    assert stopped.blocker.fault == "machine_stopped"
 
 
-@pytest.mark.parametrize("change", [{"state": "Disconnected"}, {"allow_access": False}])
-def test_a_peering_that_does_not_work_carries_nothing(change: dict[str, Any]) -> None:
-    peering: Peering = replace(WIRE.networks[0].peerings[0], **change)
-    world = replace(WIRE, networks=(replace(WIRE.networks[0], peerings=(peering,)), WIRE.networks[1]))
-
-    found = reach(world, "app-vm-01", "db-vm-01", "Tcp", 5432)
-
-    assert found.source_route is not None
-    assert found.source_route.next_hop_type == "None", "10.0.0.0/8 is dropped where no peering leads there"
-    assert not found.leaves
-    assert found.answers_return
-
-
-def test_a_users_route_makes_the_default_route_it_replaces_invalid() -> None:
-    table = WIRE.route_tables[0]
-    own = UserRoute("all-to-appliance", "10.40.0.0/16", "VirtualAppliance", "10.30.2.9")
-    world = replace(WIRE, route_tables=(replace(table, routes=(*table.routes, own)),))
-
-    routes = effective_routes(world, world.interface_of("app-vm-01"))
-
-    assert [(r.next_hop_type, r.state) for r in routes if r.prefix == "10.40.0.0/16"] == [
-        ("VNetPeering", "Invalid"),
-        ("VirtualAppliance", "Active"),
+def test_resources_in_azures_own_words_refer_to_each_other_by_type_and_name() -> None:
+    place = "virtualNetworks/prod-vnet/subnets/prod-subnet"
+    edits = [
+        Edit(put="natGateways/out", properties={"publicIpAddresses": [{"id": "publicIPAddresses/out-ip"}]}),
+        Edit(put="publicIPAddresses/out-ip", properties={"ipAddress": "20.1.2.3"}, more={"sku": {"name": "Standard"}}),
+        Edit(patch=place, properties={"natGateway": {"id": "natGateways/out"}}),
     ]
-    assert not reach(world, "app-vm-01", "db-vm-01", "Tcp", 5432).leaves
+    world = edited(PORT, edits)
+
+    (gateway,) = world.documents.of_type("Microsoft.Network/natGateways")
+    assert gateway["properties"]["subnets"][0]["id"].endswith("/virtualNetworks/prod-vnet/subnets/prod-subnet")
+    assert world.documents.existing("publicIPAddresses/out-ip")["properties"]["natGateway"] == {"id": gateway["id"]}
+    reasons = [hop.reason for hop in walk(world.network, Flow("Tcp", "10.20.1.4", None, "20.42.65.92", 443)).hops]
+    assert any("20.1.2.3" in reason for reason in reasons)
 
 
-def test_the_gates_of_an_interface_are_its_own_group_and_that_of_its_subnet() -> None:
-    assert [(g.association, g.name.rpartition("/")[2]) for g in gates(PORT, PORT.interface_of("web-vm-01"))] == [
-        ("subnet", "prod-nsg"),
-        ("nic", "web-nic-nsg"),
-    ]
-    assert gates(WIRE, WIRE.interface_of("batch-vm-01")) == ()
-
-
-def test_only_the_port_concerned_is_blocked() -> None:
-    assert not reach(PORT, "web-vm-01", "redis-cache-01", "Tcp", 6379).arrives
-    assert reach(PORT, "web-vm-01", "redis-cache-01", "Tcp", 22).arrives
-    assert reach(PORT, "jobs-vm-01", "redis-cache-01", "Tcp", 6379).arrives
-    assert reach(PORT, "web-vm-01", "redis-cache-01", "Icmp", None).arrives
+@pytest.mark.parametrize(
+    ("edit", "error"),
+    [
+        (Edit(delete=f"{CACHE}/securityRules/nope"), r"edits\[0\]: there is no 'network.*nope'"),
+        (Edit(put="virtualNetworks/nope/subnets/x"), r"edits\[0\]: there is no .*virtualNetworks/nope"),
+        (Edit(put="wrong/x"), r"edits\[0\]: 'wrong/x' names no resource"),
+        (Edit(), r"edits\[0\]: give one of put, patch"),
+        (Edit(machine="nope"), r"edits\[0\]: the world has no machine 'nope'; it has web-vm-01"),
+        (Edit(machine="web-vm-01", set={"powr": 1}), r"edits\[0\].set: unknown field 'powr'"),
+        (Edit(patch=CLOSED, properties={"priority": "x"}), "is not one of Azure's"),
+    ],
+)
+def test_an_edit_of_what_is_not_there_names_its_place(edit: Edit, error: str) -> None:
+    with pytest.raises(LabError, match=error):
+        assert edited(PORT, [edit]).network
 
 
 # --- the lab on disk ---

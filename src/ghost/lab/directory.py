@@ -6,17 +6,19 @@ The programs of a lab are concurrent processes; they find the directory in `GHOS
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ghost.errors import LabError, RecordError
 from ghost.lab.briefing import Briefing
+from ghost.lab.edits import Edit, edited
 from ghost.lab.world import World
 from ghost.lab.world_validation import world_from_dict
 from ghost.policy import from_dict, to_dict
@@ -52,9 +54,24 @@ class LabClock:
 @dataclass(frozen=True)
 class LabDirectory:
     path: Path
-    world: World
+    started_with: World
+    """As the scenario has it."""
     clock: LabClock
     briefing: Briefing
+    _changed: dict[str, World] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def world(self) -> World:
+        """Return the world as it is now: after the changes that were made through `az`."""
+        edits = self.state().get("edits", [])
+        if not edits:
+            return self.started_with
+        known = json.dumps(edits)
+        if known not in self._changed:
+            made = edited(self.started_with, (from_dict(Edit, edit, "edit", LabError) for edit in edits))
+            self._changed.clear()
+            self._changed[known] = made
+        return self._changed[known]
 
     @classmethod
     def create(

@@ -85,7 +85,7 @@ def service_tags(world: World, interface: NetworkInterface) -> ServiceTags:
 
     https://learn.microsoft.com/azure/virtual-network/service-tags-overview#available-service-tags
     """
-    network = world.network(interface.network)
+    network = world.virtual_network(interface.network)
     prefixes = [*network.prefixes]
     for peer in peers(world, network):
         prefixes.extend(peer.prefixes)
@@ -101,7 +101,7 @@ def user_routes(world: World, interface: NetworkInterface) -> tuple[UserRoute, .
 def peers(world: World, network: VirtualNetwork) -> tuple[VirtualNetwork, ...]:
     """Return the networks with a connected and permitted peering with this one."""
     return tuple(
-        world.network(peering.remote)
+        world.virtual_network(peering.remote)
         for peering in network.peerings
         if peering.state == "Connected" and peering.allow_access
     )
@@ -109,7 +109,7 @@ def peers(world: World, network: VirtualNetwork) -> tuple[VirtualNetwork, ...]:
 
 def effective_routes(world: World, interface: NetworkInterface) -> tuple[Route, ...]:
     """Return Azure's default routes and the subnet's own; a replaced default route is Invalid."""
-    network, table = world.network(interface.network), user_routes(world, interface)
+    network, table = world.virtual_network(interface.network), user_routes(world, interface)
     replaced = {route.prefix for route in table}
     present = {
         *network.prefixes,

@@ -63,6 +63,3 @@ class PrivateZone:
     records: tuple[AddressRecord, ...] = ()
     networks: tuple[str, ...] = ()
     """Virtual networks linked with it."""
-
-
-Service = PublicAddress | LoadBalancer | PrivateEndpoint | PrivateZone

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ghost.errors import LabError
+from ghost.lab.edits import Edit
 from ghost.lab.local_machine import LocalMachine
-from ghost.lab.network_services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress, Service
+from ghost.lab.network_services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
 from ghost.net import SecurityRule
 from ghost.policy import to_dict
+
+if TYPE_CHECKING:
+    from ghost.lab.tenant import Documents
+    from ghost.net import Network
 
 AGENT_EXTENSIONS = ("NetworkWatcherAgentLinux", "NetworkWatcherAgentWindows", "AzureNetworkWatcherExtension")
 
@@ -40,6 +46,8 @@ class Subnet:
     prefix: str
     security_group: str | None = None
     route_table: str | None = None
+    service_endpoints: tuple[str, ...] = ()
+    """`Microsoft.Storage`, ..."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,8 @@ class Peering:
     state: Literal["Connected", "Disconnected", "Initiated"] = "Connected"
     allow_access: bool = True
     allow_forwarded: bool = False
+    allow_gateway_transit: bool = False
+    use_remote_gateways: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,7 @@ class VirtualNetwork:
     prefixes: tuple[str, ...]
     subnets: tuple[Subnet, ...]
     peerings: tuple[Peering, ...] = ()
+    dns_servers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +107,10 @@ class NetworkInterface:
     """As Azure shows it: 00-0D-3A-1B-2C-3D."""
     security_group: str | None = None
     ip_forwarding: bool = False
+    dns_servers: tuple[str, ...] = ()
+    """In place of the network's."""
+    application_groups: tuple[str, ...] = ()
+    """Names of application security groups of its resource group."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +135,14 @@ class Machine:
     power: Literal["running", "stopped", "deallocated"] = "running"
     tags: dict[str, str] = field(default_factory=dict)
     listeners: tuple[Listener, ...] = ()
+    iptables: str = ""
+    """What `iptables-save` prints; empty: nothing is filtered."""
+    nft: str = ""
+    """What `nft -j list ruleset` prints."""
+    routes: str = ""
+    """What `ip -j route show table all` prints; empty: the routes that DHCP gives."""
+    forwards: bool = False
+    """Whether it routes what is not for it (net.ipv4.ip_forward)."""
     extensions: tuple[str, ...] = ()
     """Types of the extensions installed, such as NetworkWatcherAgentLinux."""
 
@@ -150,19 +173,6 @@ class Watcher:
 
     name: str
     resource_group: str
-
-
-Resource = (
-    Machine
-    | ScaleSet
-    | NetworkInterface
-    | VirtualNetwork
-    | SecurityGroup
-    | RouteTable
-    | StorageAccount
-    | Watcher
-    | Service
-)
 
 
 @dataclass(frozen=True)
@@ -206,6 +216,14 @@ class World:
     private_zones: tuple[PrivateZone, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     faults: tuple[WireFault, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """Changes to its resources in Azure's own words, in their order: those that no table above tells, too."""
+    learned_prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What a gateway, by name, learned by BGP."""
+    service_tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Prefixes of the tags that rules name beyond VirtualNetwork, Internet and AzureLoadBalancer."""
+    admin_rules: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
+    """Security admin rules in effect on a network, by its name, in Azure's own words."""
     forbidden_actions: tuple[str, ...] = ()
     """What the engineer's role does not allow, such as Microsoft.Network/networkWatchers/packetCaptures/*."""
     rtt_ms: float = 1.2
@@ -217,22 +235,19 @@ class World:
         content: dict[str, Any] = to_dict(self)
         return content
 
-    def resources(self) -> tuple[Resource, ...]:
-        """Return the top-level resources."""
-        return (
-            *self.single_machines(),
-            *self.scale_sets,
-            *self.single_interfaces(),
-            *self.networks,
-            *self.security_groups,
-            *self.route_tables,
-            *self.storage_accounts,
-            *self.watchers,
-            *self.load_balancers,
-            *self.public_addresses,
-            *self.private_endpoints,
-            *self.private_zones,
-        )
+    @cached_property
+    def documents(self) -> Documents:
+        """The bodies of its resources, as Azure Resource Manager has them. Raises `LabError`."""
+        from ghost.lab.tenant import documents_of
+
+        return documents_of(self)
+
+    @cached_property
+    def network(self) -> Network:
+        """What `ghost.net.walk` takes packets through. Raises `LabError`."""
+        from ghost.lab.tenant.compiled_network import network_of_world
+
+        return network_of_world(self)
 
     def single_machines(self) -> tuple[Machine, ...]:
         """Return the machines outside scale sets."""
@@ -250,7 +265,7 @@ class World:
     def group(self, name: str) -> ResourceGroup:
         return named(self.groups, name, "resource group")
 
-    def network(self, name: str) -> VirtualNetwork:
+    def virtual_network(self, name: str) -> VirtualNetwork:
         return named(self.networks, name, "virtual network")
 
     def security_group(self, name: str) -> SecurityGroup:
@@ -272,7 +287,9 @@ class World:
         return self.interface(self.machine(machine).interface)
 
     def subnet_of(self, interface: NetworkInterface) -> Subnet:
-        return named(self.network(interface.network).subnets, interface.subnet, f"subnet of {interface.network}")
+        return named(
+            self.virtual_network(interface.network).subnets, interface.subnet, f"subnet of {interface.network}"
+        )
 
     def address_of(self, machine: str) -> str:
         return self.interface_of(machine).address

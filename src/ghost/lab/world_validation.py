@@ -22,8 +22,9 @@ def world_from_dict(value: Mapping[str, Any]) -> World:
 def check_world(world: World) -> None:
     """Raise `LabError` if the world contradicts itself: an unknown name, an address outside its subnet."""
     _check_texts(to_dict(world), "world")
-    for resource in (*world.resources(), *world.machines, *world.interfaces):
-        world.group(resource.resource_group)
+    placed = (world.machines, world.interfaces, world.networks, world.security_groups, world.route_tables)
+    for name in (item.resource_group for items in placed for item in items):
+        world.group(name)
     for kind in (
         world.scale_sets,
         world.groups,
@@ -73,7 +74,9 @@ def _check_services(world: World) -> None:
     for name in (name for item in world.load_balancers for name in item.members):
         world.interface(name)
     for balancer in world.load_balancers:
-        subnet = named(world.network(balancer.network).subnets, balancer.subnet, f"subnet of {balancer.network}")
+        subnet = named(
+            world.virtual_network(balancer.network).subnets, balancer.subnet, f"subnet of {balancer.network}"
+        )
         if not _inside(balancer.address, subnet.prefix):
             raise LabError(f"load balancer {balancer.name} {balancer.address} lies outside its subnet {subnet.name}")
     for address in world.public_addresses:
@@ -84,7 +87,7 @@ def _check_services(world: World) -> None:
         world.interface(endpoint.interface)
         world.storage_account(endpoint.storage_account)
     for name in (name for zone in world.private_zones for name in zone.networks):
-        world.network(name)
+        world.virtual_network(name)
 
 
 def _check_network(world: World, network: VirtualNetwork) -> None:
@@ -98,7 +101,7 @@ def _check_network(world: World, network: VirtualNetwork) -> None:
         if not any(_inside(subnet.prefix, prefix) for prefix in network.prefixes):
             raise LabError(f"subnet {subnet.name} {subnet.prefix} lies outside its network {network.name}")
     for peering in network.peerings:
-        world.network(peering.remote)
+        world.virtual_network(peering.remote)
 
 
 def _check_rules(group: SecurityGroup) -> None:

@@ -29,39 +29,70 @@ from ghost.net.security import (
 )
 
 if TYPE_CHECKING:
+    from ghost.net.admin_rules import AdminRules
+    from ghost.net.effective import InterfaceRoutes, groups_of, routes_of, tags_of
     from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
     from ghost.net.faults import Fault, explain
+    from ghost.net.gateways import Gateway, GatewayConnections, Site
+    from ghost.net.guest_reading import read_guest
     from ghost.net.hops import Hop, Mend, Walk
     from ghost.net.names import dns_name
     from ghost.net.network import Missing, Network
     from ghost.net.proposals import check_form, proposed
-    from ghost.net.resources import Interface, name_of
+    from ghost.net.resources import (
+        EffectiveGroups,
+        EffectiveRoutes,
+        Guest,
+        Interface,
+        Machine,
+        Resource,
+        RouteTable,
+        RuleSet,
+        VirtualNetwork,
+        key,
+        name_of,
+        owner_in,
+    )
     from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces
+    from ghost.net.tenant_bodies import network_of
     from ghost.net.walk_sets import FIRST_PUBLIC, Part, ports_to, public_address_of, sources_of
     from ghost.net.walks import walk
 
 __all__ = [
     "FIRST_PUBLIC",
     "HOST_ADDRESS",
+    "AdminRules",
     "Answer",
     "Direction",
+    "EffectiveGroups",
+    "EffectiveRoutes",
     "Fault",
     "FaultKind",
     "Flow",
     "GateVerdict",
+    "Gateway",
+    "GatewayConnections",
+    "Guest",
     "Hop",
     "Interface",
+    "InterfaceRoutes",
+    "Machine",
     "Mend",
     "Missing",
     "Network",
     "Part",
     "Prefix",
     "Read",
+    "Resource",
     "Route",
+    "RouteTable",
+    "RuleSet",
     "SecurityGroup",
     "SecurityRule",
     "ServiceTags",
+    "Site",
     "Verdict",
+    "VirtualNetwork",
     "Walk",
     "absorb",
     "check_form",
@@ -73,25 +104,36 @@ __all__ = [
     "explain",
     "group_from_arm",
     "groups_from_effective_nsg",
+    "groups_of",
     "is_address",
+    "key",
     "kinds_seen_as",
     "known_kinds",
     "look_up",
     "name_of",
     "needed",
+    "network_of",
+    "owner_in",
     "parse_ports",
     "ports_to",
     "proposed",
     "public_address_of",
+    "read_guest",
     "read_interfaces",
     "routes_from_effective_table",
+    "routes_of",
     "security_rules_in",
     "select_route",
     "sources_of",
+    "tags_of",
     "walk",
 ]
 
 _MODULES = {
+    "RuleSet": "ghost.net.resources",
+    "Site": "ghost.net.gateways",
+    "GatewayConnections": "ghost.net.gateways",
+    "Gateway": "ghost.net.gateways",
     "Answer": "ghost.net.snapshot",
     "FIRST_PUBLIC": "ghost.net.walk_sets",
     "Fault": "ghost.net.faults",
@@ -120,6 +162,22 @@ _MODULES = {
     "read_interfaces": "ghost.net.snapshot",
     "sources_of": "ghost.net.walk_sets",
     "walk": "ghost.net.walks",
+    "network_of": "ghost.net.tenant_bodies",
+    "read_guest": "ghost.net.guest_reading",
+    "routes_of": "ghost.net.effective",
+    "groups_of": "ghost.net.effective",
+    "EffectiveRoutes": "ghost.net.resources",
+    "EffectiveGroups": "ghost.net.resources",
+    "Guest": "ghost.net.resources",
+    "VirtualNetwork": "ghost.net.resources",
+    "Machine": "ghost.net.resources",
+    "RouteTable": "ghost.net.resources",
+    "owner_in": "ghost.net.resources",
+    "key": "ghost.net.resources",
+    "AdminRules": "ghost.net.admin_rules",
+    "InterfaceRoutes": "ghost.net.effective",
+    "tags_of": "ghost.net.effective",
+    "Resource": "ghost.net.resources",
 }
 
 

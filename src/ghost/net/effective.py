@@ -114,7 +114,8 @@ def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
         *([("::/0", "Internet")] if any(":" in prefix for prefix in home.prefixes) else []),
         *((prefix, "None") for prefix in _unused(home, peers, user)),
     ]
-    routes = (*user, *(Route(prefix, hop) for prefix, hop in system if prefix not in replaced))
+    states = ((prefix, hop, "Invalid" if prefix in replaced else "Active") for prefix, hop in system)
+    routes = (*(Route(prefix, hop, state=state) for prefix, hop, state in states), *user)
     references = (interface.reference, home.reference, *((table.reference,) if table else ()))
     learned_unknown = has_gateway(home) and (table is None or table.propagates_bgp)
     tags = tuple(route.prefix for route in user if parse_network(route.prefix) is None)

@@ -9,9 +9,9 @@ import re
 from typing import Any
 
 from ghost.lab.arm.api_messages import Response, bad_request, group_not_found
-from ghost.lab.arm.bodies import TYPES, generic, resource_group, subscription, tenant
 from ghost.lab.arm.request_routing import IN_GROUP, IN_SUBSCRIPTION, Call, route
-from ghost.lab.world import World
+from ghost.lab.tenant import AZURE_TYPES, CREATED, Body
+from ghost.lab.world import ResourceGroup, World
 
 API_VERSIONS = ("2025-05-01", "2024-11-01", "2024-05-01", "2024-03-01", "2023-11-01", "2023-01-01", "2022-01-01")
 _CLAUSE = re.compile(r"(?P<field>[A-Za-z]+) eq '(?P<value>(?:[^']|'')*)'")
@@ -61,7 +61,7 @@ def existing_group(world: World, name: str) -> str:
 
 @route("GET", f"{IN_SUBSCRIPTION}/resources", f"{IN_GROUP}/resources")
 def any_resources(call: Call) -> dict[str, Any]:
-    found = [generic(call.world, item) for item in call.world.resources()]
+    found = [generic(body) for body in call.world.documents if body["type"].count("/") == 1]
     if "group" in call.values:
         found = _in_group(found, existing_group(call.world, call["group"]))
     for field, value in _clauses(call.request.query.get("$filter", "")):
@@ -106,7 +106,7 @@ def activity_log(_call: Call) -> dict[str, Any]:
 @route("GET", f"{IN_SUBSCRIPTION}/providers/{{namespace}}")
 def provider(call: Call) -> dict[str, Any]:
     """Return the API versions of a resource type, which az requests for types it does not know."""
-    kinds = {kind for kind in TYPES.values() if kind.split("/")[0].casefold() == call["namespace"].casefold()}
+    kinds = {kind for kind in AZURE_TYPES.values() if kind.split("/")[0].casefold() == call["namespace"].casefold()}
     return {
         "id": f"/subscriptions/{call.world.subscription.id}/providers/{call['namespace']}",
         "namespace": call["namespace"],
@@ -121,4 +121,51 @@ def provider(call: Call) -> dict[str, Any]:
             }
             for kind in sorted(kinds)
         ],
+    }
+
+
+# --- bodies ---
+
+
+def subscription(world: World) -> Body:
+    own = world.subscription
+    return {
+        "id": f"/subscriptions/{own.id}",
+        "authorizationSource": "RoleBased",
+        "managedByTenants": [],
+        "subscriptionId": own.id,
+        "tenantId": own.tenant,
+        "displayName": own.name,
+        "state": "Enabled",
+        "subscriptionPolicies": {
+            "locationPlacementId": "Public_2014-09-01",
+            "quotaId": "EnterpriseAgreement_2014-09-01",
+            "spendingLimit": "Off",
+        },
+    }
+
+
+def tenant(world: World) -> Body:
+    own = world.subscription
+    return {"id": f"/tenants/{own.tenant}", "tenantId": own.tenant, "tenantCategory": "Home", "displayName": own.name}
+
+
+def resource_group(world: World, group: ResourceGroup) -> Body:
+    return {
+        "id": world.group_id(group.name),
+        "name": group.name,
+        "type": "Microsoft.Resources/resourceGroups",
+        "location": group.location,
+        "tags": {},
+        "properties": {"provisioningState": "Succeeded"},
+    }
+
+
+def generic(body: Body) -> Body:
+    """Return the entry in a list of all resources: without its properties."""
+    return {
+        **{name: body[name] for name in ("id", "name", "type", "kind", "location", "tags") if name in body},
+        "createdTime": CREATED,
+        "changedTime": CREATED,
+        "provisioningState": "Succeeded",
     }

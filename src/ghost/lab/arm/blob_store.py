@@ -13,9 +13,9 @@ from datetime import datetime
 from hashlib import md5, sha256, sha512
 from pathlib import Path
 
-from ghost.lab.arm.bodies import CREATED, guid
 from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, Blob, content, place, settle, settled
 from ghost.lab.directory import LabDirectory
+from ghost.lab.tenant import CREATED, guid
 from ghost.lab.world import StorageAccount, World
 from ghost.records import private_dir
 

@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from ghost.lab.arm import bodies, capture_filters, capture_life
+from ghost.lab.arm import capture_filters, capture_life
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request, resource_not_found
 from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, LARGEST_BYTES, LONGEST_SECONDS, START_DELAY, Capture
 from ghost.lab.arm.diagnostics import NETWORK, WATCHER, find_watcher, invalid_reference
 from ghost.lab.arm.operations import RESULTS, accepted, created
 from ghost.lab.arm.request_routing import Call, route
+from ghost.lab.tenant import etag_of, id_of
 from ghost.lab.world import Machine, StorageAccount, World
 from ghost.records import isoformat
 
@@ -127,7 +128,7 @@ def _target(world: World, properties: dict[str, Any], location: str) -> Machine:
     if _optional_object(properties, "targetType", str).casefold() == "azurevmss":
         return _target_instance(world, target, _optional_object(properties, "scope", dict), location)
     for vm in world.single_machines():
-        known = (bodies.id_of(world, vm).casefold(), world.location_of(vm.resource_group))
+        known = (id_of(world, vm).casefold(), world.location_of(vm.resource_group))
         if known == (target.casefold(), location):
             return vm
     raise invalid_reference(target)
@@ -136,7 +137,10 @@ def _target(world: World, properties: dict[str, Any], location: str) -> Machine:
 def _target_instance(world: World, target: str, scope: dict[str, Any], location: str) -> Machine:
     """Return the captured instance. Azure captures on all instances in scope; a lab supports one."""
     for item in world.scale_sets:
-        known = (bodies.id_of(world, item).casefold(), world.location_of(item.resource_group))
+        known = (
+            world.documents.id_of(f"virtualMachineScaleSets/{item.name}").casefold(),
+            world.location_of(item.resource_group),
+        )
         if known == (target.casefold(), location):
             numbers = _optional_object(scope, "include", list) or range(len(item.machines))
             excluded = [str(number) for number in _optional_object(scope, "exclude", list)]
@@ -151,11 +155,11 @@ def _target_instance(world: World, target: str, scope: dict[str, Any], location:
 
 def _check_agent(world: World, vm: Machine) -> None:
     if vm.power != "running":
-        message = f"The virtual machine {bodies.id_of(world, vm)} is not running."
+        message = f"The virtual machine {id_of(world, vm)} is not running."
         raise ArmError(409, "VMNotRunning", message)
     if not vm.has_capture_agent:
         raise bad_request(
-            f"The Network Watcher Agent extension is not installed on {bodies.id_of(world, vm)}. Install "
+            f"The Network Watcher Agent extension is not installed on {id_of(world, vm)}. Install "
             f"NetworkWatcherAgent{vm.os} and try again.",
             "NetworkWatcherExtensionNotFound",
         )
@@ -206,7 +210,7 @@ def _storage(world: World, properties: dict[str, Any], vm: Machine, now: datetim
 
 def _account(world: World, storage_id: str) -> StorageAccount:
     for account in world.storage_accounts:
-        if bodies.id_of(world, account).casefold() == storage_id.casefold():
+        if world.documents.id_of(f"storageAccounts/{account.name}").casefold() == storage_id.casefold():
             return account
     raise invalid_reference(storage_id)
 
@@ -215,7 +219,7 @@ def _destination(
     world: World, account: StorageAccount, storage_path: Any, vm: Machine, now: datetime
 ) -> tuple[str, str]:
     if not storage_path:
-        vm_id = bodies.id_of(world, vm).casefold().strip("/")
+        vm_id = id_of(world, vm).casefold().strip("/")
         moment = f"{now:%H_%M_%S}_{now.microsecond // 1000:03}"
         return DEFAULT_CONTAINER, f"{vm_id}/{now:%Y/%m/%d}/packetcapture_{moment}.cap"
     url = urlsplit(str(storage_path))
@@ -234,12 +238,13 @@ def _find(call: Call, state: dict[str, Any]) -> Capture:
     for capture in state.get("captures", []):
         if _is(capture, call["capture"], location):
             return capture  # type: ignore[no-any-return]
-    raise resource_not_found(KIND, watcher.resource_group, f"{watcher.name}/{call['capture']}")
+    raise resource_not_found(KIND, call["group"], f"{watcher['name']}/{call['capture']}")
 
 
 def _location(call: Call) -> str:
     """Return the watcher's location. Raises `ArmError` if there is none."""
-    return call.world.location_of(find_watcher(call).resource_group)
+    location: str = find_watcher(call)["location"]
+    return location
 
 
 def _is(capture: Capture, name: str, location: str) -> bool:
@@ -247,8 +252,9 @@ def _is(capture: Capture, name: str, location: str) -> bool:
 
 
 def _capture_id(world: World, capture: Capture) -> str:
-    watcher = next(w for w in world.watchers if world.location_of(w.resource_group) == capture["location"])
-    return bodies.part_id(world, watcher, "packetCaptures", capture["name"])
+    watchers = world.documents.of_type("Microsoft.Network/networkWatchers")
+    watcher = next(body["id"] for body in watchers if body["location"] == capture["location"])
+    return f"{watcher}/packetCaptures/{capture['name']}"
 
 
 def _body(world: World, capture: Capture) -> dict[str, Any]:
@@ -257,14 +263,14 @@ def _body(world: World, capture: Capture) -> dict[str, Any]:
     if capture["account"] is not None:
         account = world.storage_account(capture["account"])
         url = f"https://{account.name}.blob.core.windows.net/{capture['container']}/{capture['blob']}"
-        storage |= {"storageId": bodies.id_of(world, account), "storagePath": url}
+        storage |= {"storageId": world.documents.id_of(f"storageAccounts/{account.name}"), "storagePath": url}
     if capture["file"]:
         storage["filePath"] = capture["file"]
     fields = [dict(zip(_FILTER_FIELDS, values, strict=True)) for values in capture["filters"]]
     return {
         "name": capture["name"],
         "id": own_id,
-        "etag": bodies.etag(own_id),
+        "etag": etag_of(own_id),
         "properties": {
             "provisioningState": "Succeeded",
             "target": capture["target"],

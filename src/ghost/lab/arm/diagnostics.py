@@ -9,15 +9,14 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from ghost.lab import effective_configuration
-from ghost.lab.arm import bodies, effective_bodies
-from ghost.lab.arm.accounts import existing_group
-from ghost.lab.arm.api_messages import ArmError, Response, bad_request, resource_not_found
+from ghost.lab.arm import effective_bodies
+from ghost.lab.arm.api_messages import ArmError, Response, bad_request
 from ghost.lab.arm.operations import RESULTS, accepted
 from ghost.lab.arm.request_routing import IN_GROUP, Call, route
 from ghost.lab.arm.resource_reads import find_resource
-from ghost.lab.world import Machine, NetworkInterface, Watcher, World
-from ghost.net import Flow, evaluate_gates, select_route
+from ghost.lab.tenant import Body, folded, id_of, interface_id
+from ghost.lab.world import Machine, World
+from ghost.net import EffectiveRoutes, Flow, Interface, evaluate_gates, groups_of, select_route
 
 NETWORK = "Microsoft.Network"
 WATCHER = f"{IN_GROUP}/providers/{NETWORK}/networkWatchers/{{watcher}}"
@@ -26,58 +25,54 @@ _INTERFACE = f"{IN_GROUP}/providers/{{namespace}}/networkInterfaces/{{name}}"
 
 @route("POST", f"{_INTERFACE}/effectiveRouteTable")
 def effective_route_table(call: Call) -> Response:
-    return _accepted(call, "effective_routes", _running_interface(call).resource_group)
+    return _accepted(call, "effective_routes", _running_interface(call))
 
 
 @route("POST", f"{_INTERFACE}/effectiveNetworkSecurityGroups")
 def effective_security_groups(call: Call) -> Response:
-    return _accepted(call, "effective_groups", _running_interface(call).resource_group)
+    return _accepted(call, "effective_groups", _running_interface(call))
 
 
-RESULTS["effective_routes"] = lambda call: effective_bodies.effective_routes(call.world, _running_interface(call))
-RESULTS["effective_groups"] = lambda call: effective_bodies.effective_groups(call.world, _running_interface(call))
+RESULTS["effective_routes"] = lambda call: effective_bodies.effective_routes(call.world, _interface(call))
+RESULTS["effective_groups"] = lambda call: effective_bodies.effective_groups(call.world, _interface(call))
 
 
 @route("POST", f"{WATCHER}/nextHop")
 def next_hop(call: Call) -> Response:
     _next_hop(call)
-    return _accepted(call, "next_hop", find_watcher(call).resource_group)
+    return _accepted(call, "next_hop", find_watcher(call))
 
 
 @route("POST", f"{WATCHER}/ipFlowVerify")
 def ip_flow(call: Call) -> Response:
     _ip_flow(call)
-    return _accepted(call, "ip_flow", find_watcher(call).resource_group)
+    return _accepted(call, "ip_flow", find_watcher(call))
 
 
 def _next_hop(call: Call) -> dict[str, Any]:
     body = call.request.json()
-    nic = call.world.interface(target_machine(call.world, body.get("targetResourceId")).interface)
-    chosen = select_route(
-        effective_configuration.effective_routes(call.world, nic), _address(body, "destinationIPAddress")
-    )
+    network = call.world.network
+    nic = interface_of(call.world, target_machine(call.world, body.get("targetResourceId")))
+    chosen = select_route(network.one(EffectiveRoutes, nic.id).routes, _address(body, "destinationIPAddress"))
     if chosen is None:
         return {"nextHopType": "None", "routeTableId": "System Route"}
-    table = call.world.subnet_of(nic).route_table
-    user = chosen.source == "User" and table is not None
+    _, subnet = network.subnet_of(nic)
     return {
         "nextHopType": chosen.next_hop_type,
         **({"nextHopIpAddress": chosen.next_hop_ip} if chosen.next_hop_ip else {}),
-        "routeTableId": bodies.id_of(call.world, call.world.route_table(table or "")) if user else "System Route",
+        "routeTableId": (subnet.route_table if chosen.source == "User" else None) or "System Route",
     }
 
 
 def _ip_flow(call: Call) -> dict[str, Any]:
     body = call.request.json()
-    nic = call.world.interface(target_machine(call.world, body.get("targetResourceId")).interface)
+    nic = interface_of(call.world, target_machine(call.world, body.get("targetResourceId")))
     near = _address(body, "localIPAddress"), _port(body, "localPort")
     far = _address(body, "remoteIPAddress"), _port(body, "remotePort")
     protocol, inbound = _text(body, "protocol"), _text(body, "direction").casefold() == "inbound"
     flow = Flow(protocol, *far, *near) if inbound else Flow(protocol, *near, *far)
-    tags = effective_configuration.service_tags(call.world, nic)
-    verdict = evaluate_gates(
-        effective_configuration.gates(call.world, nic), flow, "Inbound" if inbound else "Outbound", tags
-    )
+    met = groups_of(call.world.network, nic)
+    verdict = evaluate_gates(met.groups, flow, "Inbound" if inbound else "Outbound", met.tags)
     rule = verdict.rule
     kind = "defaultSecurityRules" if rule is None or rule.is_default else "securityRules"
     return {
@@ -90,21 +85,22 @@ RESULTS["next_hop"] = _next_hop
 RESULTS["ip_flow"] = _ip_flow
 
 
-def find_watcher(call: Call) -> Watcher:
+def find_watcher(call: Call) -> Body:
     """Return the watcher of the path. Raises `ArmError` if there is none."""
-    group = existing_group(call.world, call["group"])
-    for item in call.world.watchers:
-        if (item.resource_group, item.name.casefold()) == (group, call["watcher"].casefold()):
-            return item
-    raise resource_not_found(f"{NETWORK}/networkWatchers", call["group"], call["watcher"])
+    values = {**call.values, "namespace": NETWORK, "name": call["watcher"]}
+    return find_resource(Call(call.lab, call.request, values), "networkWatchers")
 
 
 def target_machine(world: World, resource_id: Any) -> Machine:
     """Return the machine of an id in a request's body. Raises `ArmError` if there is none."""
     for vm in world.machines:
-        if bodies.id_of(world, vm).casefold() == str(resource_id).casefold():
+        if folded(id_of(world, vm)) == folded(str(resource_id)):
             return vm
     raise invalid_reference(str(resource_id))
+
+
+def interface_of(world: World, vm: Machine) -> Interface:
+    return world.network.one(Interface, interface_id(world, vm))
 
 
 def invalid_reference(resource_id: str) -> ArmError:
@@ -115,20 +111,24 @@ def invalid_reference(resource_id: str) -> ArmError:
     )
 
 
-def _running_interface(call: Call) -> NetworkInterface:
-    _, nic = find_resource(Call(call.lab, call.request, {**call.values, "kind": "networkInterfaces"}))
-    assert isinstance(nic, NetworkInterface)
-    if not any(vm.interface == nic.name and vm.power == "running" for vm in call.world.machines):
+def _running_interface(call: Call) -> Body:
+    body = find_resource(call, "networkInterfaces")
+    owner = folded(body["properties"].get("virtualMachine", {}).get("id", ""))
+    if not any(folded(id_of(call.world, vm)) == owner and vm.power == "running" for vm in call.world.machines):
         raise bad_request(
-            f"Network interface {bodies.id_of(call.world, nic)} must be attached to a running virtual machine to get "
+            f"Network interface {body['id']} must be attached to a running virtual machine to get "
             "its effective routes or effective network security groups.",
             "NicMustBeAttachedToRunningVm",
         )
-    return nic
+    return body
 
 
-def _accepted(call: Call, operation: str, group: str) -> Response:
-    return accepted(call, operation, call.world.location_of(group), NETWORK)
+def _interface(call: Call) -> Interface:
+    return call.world.network.one(Interface, _running_interface(call)["id"])
+
+
+def _accepted(call: Call, operation: str, about: Body) -> Response:
+    return accepted(call, operation, about["location"], NETWORK)
 
 
 def _text(body: dict[str, Any], name: str) -> str:

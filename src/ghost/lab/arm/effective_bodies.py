@@ -8,10 +8,19 @@ from __future__ import annotations
 from ipaddress import IPv4Network, collapse_addresses, ip_network
 from typing import Any
 
-from ghost.lab import effective_configuration
-from ghost.lab.arm import bodies
-from ghost.lab.world import NetworkInterface, SecurityGroup, World
-from ghost.net import HOST_ADDRESS, Route, SecurityRule, default_rules, parse_ports
+from ghost.lab.world import World
+from ghost.net import (
+    HOST_ADDRESS,
+    EffectiveRoutes,
+    Interface,
+    Route,
+    RuleSet,
+    SecurityRule,
+    ServiceTags,
+    groups_of,
+    key,
+    parse_ports,
+)
 
 NOT_INTERNET = (
     "0.0.0.0/8",
@@ -26,41 +35,41 @@ NOT_INTERNET = (
 )
 
 
-def effective_groups(world: World, nic: NetworkInterface) -> dict[str, Any]:
-    subnet = world.subnet_of(nic)
-    found = []
-    if nic.security_group is not None:
-        association = {"networkInterface": bodies.reference(world, nic)}
-        found.append(_effective_group(world, nic, world.security_group(nic.security_group), association))
-    if subnet.security_group is not None:
-        network = world.network(nic.network)
-        place = {"id": bodies.part_id(world, network, "subnets", subnet.name)}
-        found.append(_effective_group(world, nic, world.security_group(subnet.security_group), {"subnet": place}))
-    return {"value": found}
-
-
-def effective_routes(world: World, nic: NetworkInterface) -> dict[str, Any]:
-    return {"value": [_effective_route(route) for route in effective_configuration.effective_routes(world, nic)]}
-
-
-def _effective_group(
-    world: World, nic: NetworkInterface, group: SecurityGroup, association: dict[str, Any]
-) -> dict[str, Any]:
+def effective_groups(world: World, nic: Interface) -> dict[str, Any]:
+    """Return the groups of the interface and of its subnet, as the walk meets them."""
+    _, subnet = world.network.subnet_of(nic)
+    places = [(nic.security_group, "networkInterface", nic.id), (subnet.security_group, "subnet", subnet.id)]
+    tags = groups_of(world.network, nic).tags
     return {
-        "association": association,
-        "effectiveSecurityRules": [_effective_rule(world, nic, rule) for rule in (*group.rules, *default_rules())],
-        "networkSecurityGroup": bodies.reference(world, group),
-        "tagMap": {},
+        "value": [
+            {
+                "association": {place: {"id": own_id}},
+                "effectiveSecurityRules": [
+                    _effective_rule(world, tags, rule) for rule in world.network.one(RuleSet, group_id).rules
+                ],
+                "networkSecurityGroup": {"id": group_id},
+                "tagMap": {},
+            }
+            for group_id, place, own_id in places
+            if group_id is not None
+        ]
     }
 
 
-def _effective_rule(world: World, nic: NetworkInterface, rule: SecurityRule) -> dict[str, Any]:
-    sources, destinations = rule.source_prefixes, rule.destination_prefixes
+def effective_routes(world: World, nic: Interface) -> dict[str, Any]:
+    return {"value": [_effective_route(route) for route in world.network.one(EffectiveRoutes, nic.id).routes]}
+
+
+def _effective_rule(world: World, tags: ServiceTags, rule: SecurityRule) -> dict[str, Any]:
+    sources, destinations = (
+        tuple(each for prefix in prefixes for each in _members(tags, prefix))
+        for prefixes in (rule.source_prefixes, rule.destination_prefixes)
+    )
     return {
         "access": rule.access,
         "direction": rule.direction,
-        "expandedDestinationAddressPrefix": expand(world, nic, destinations),
-        "expandedSourceAddressPrefix": expand(world, nic, sources),
+        "expandedDestinationAddressPrefix": expand(world, tags, destinations),
+        "expandedSourceAddressPrefix": expand(world, tags, sources),
         "name": f"{'defaultSecurityRules' if rule.is_default else 'securityRules'}/{rule.name}",
         "priority": rule.priority,
         "protocol": "All" if rule.protocol == "*" else rule.protocol,
@@ -71,18 +80,27 @@ def _effective_rule(world: World, nic: NetworkInterface, rule: SecurityRule) -> 
     }
 
 
-def expand(world: World, nic: NetworkInterface, prefixes: tuple[str, ...]) -> list[str]:
-    """Return the prefixes of the service tags among `prefixes`, for this interface."""
-    virtual_network = effective_configuration.service_tags(world, nic).virtual_network
+def _members(tags: ServiceTags, prefix: str) -> tuple[str, ...]:
+    """Return the addresses of an application security group; any other prefix itself."""
+    if not prefix.startswith("/"):
+        return (prefix,)
+    return tuple(f"{address}/32" for address in tags.others.get(key(prefix), ()))
+
+
+def expand(world: World, tags: ServiceTags, prefixes: tuple[str, ...]) -> list[str]:
+    """Return the prefixes of the service tags among `prefixes`."""
+    known = {name.casefold(): stated for name, stated in world.service_tags.items()}
     expanded: list[str] = []
-    for prefix in prefixes:
-        match prefix.casefold():
+    for prefix in map(str.casefold, prefixes):
+        match prefix:
             case "virtualnetwork":
-                expanded += virtual_network
+                expanded += tags.virtual_network
             case "azureloadbalancer":
                 expanded.append(f"{HOST_ADDRESS}/32")
             case "internet":
-                expanded += _internet(virtual_network)
+                expanded += _internet(tags.virtual_network)
+            case _:
+                expanded += known.get(prefix, ())
     return expanded
 
 

@@ -46,9 +46,8 @@ def _status(code: str, message: str) -> dict[str, str]:
 
 
 def _script_lines(call: Call) -> tuple[Machine, list[str]]:
-    values = {**call.values, "namespace": "Microsoft.Compute", "kind": "virtualMachines"}
-    _, vm = find_resource(Call(call.lab, call.request, values))
-    assert isinstance(vm, Machine)
+    values = {**call.values, "namespace": "Microsoft.Compute"}
+    vm = call.world.machine(find_resource(Call(call.lab, call.request, values), "virtualMachines")["name"])
     body = call.request.json()
     command, script = body.get("commandId"), body.get("script") or []
     if command != SCRIPTS[vm.os]:

@@ -16,8 +16,8 @@ from hashlib import sha256
 from typing import Any
 
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response
-from ghost.lab.arm.bodies import guid
 from ghost.lab.arm.service_hosts import LOGIN, MANAGEMENT, STORAGE_SUFFIX
+from ghost.lab.tenant import guid
 from ghost.lab.world import World
 
 LIFETIME_SECONDS = 86400

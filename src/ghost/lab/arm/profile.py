@@ -10,8 +10,8 @@ import configparser
 import json
 from pathlib import Path
 
-from ghost.lab.arm.bodies import guid
 from ghost.lab.arm.service_hosts import DOMAIN, LOGIN, MANAGEMENT, STORAGE_SUFFIX
+from ghost.lab.tenant import guid
 from ghost.lab.world import World
 from ghost.records import private_dir, write_text
 

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 
 from ghost.lab.arm import accounts, captures, diagnostics, guests, resource_reads
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response, subscription_not_found
-from ghost.lab.arm.bodies import guid
 from ghost.lab.arm.request_routing import Call, find
 from ghost.lab.directory import LabDirectory
+from ghost.lab.tenant import guid
 from ghost.lab.world import World
 
 SERVICES = (accounts, captures, diagnostics, guests, resource_reads)

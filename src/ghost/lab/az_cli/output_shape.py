@@ -55,9 +55,12 @@ def filled(model: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _filled(fields: Any, value: Any) -> Any:
+    if isinstance(fields, list) and isinstance(value, list):
+        return [_filled(fields[0], item) for item in value]
     if not isinstance(fields, Mapping) or not isinstance(value, Mapping):
         return value
-    return {**fields, **{name: _filled(fields.get(name), item) for name, item in value.items()}}
+    unset = {name: None if isinstance(item, list) and item else item for name, item in fields.items()}
+    return {**unset, **{name: _filled(fields.get(name), item) for name, item in value.items()}}
 
 
 @cache

@@ -1,0 +1,92 @@
+"""Edits: what a scenario changes in its base world, what mends a fault, and what `az` changed in a running lab.
+
+Of a resource in Azure's own words (`put`, `patch`, `delete`), of a machine's inside, of the wire, of a service, or of
+any other field of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from ghost.errors import LabError
+from ghost.policy import from_dict, to_dict
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One of `put`, `patch`, `delete`, `machine`, `wire`, `service` and `world`."""
+
+    put: str | None = None
+    """The resource or part to create or replace: `TYPE/NAME[/PART/NAME]`, or an id."""
+    patch: str | None = None
+    """The resource or part of which `properties` and `more` replace what they name."""
+    delete: str | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+    """In Azure's own words; `TYPE/NAME` in a text is replaced by the id."""
+    more: dict[str, Any] = field(default_factory=dict)
+    """What stands beside the properties: `sku`, `tags`, `zones`, `kind`."""
+    group: str | None = None
+    """Resource group of a new resource; default: the world's first."""
+    machine: str | None = None
+    """A machine of which `set` replaces fields: `power`, `listeners`, `packet_filter` ..."""
+    set: dict[str, Any] = field(default_factory=dict)
+    wire: dict[str, Any] = field(default_factory=dict)
+    """Conditions between two ends, in place of those that they had."""
+    service: dict[str, Any] = field(default_factory=dict)
+    """How a service behaves, in place of how it did."""
+    world: dict[str, Any] = field(default_factory=dict)
+    """Other fields of the world."""
+
+    @property
+    def resource(self) -> str | None:
+        return self.put or self.patch or self.delete
+
+
+OPERATIONS = ("put", "patch", "delete", "machine", "wire", "service", "world")
+
+
+def edited(world: Any, edits: Iterable[Edit], place: str = "edits") -> Any:
+    """Return a world after the edits, in their order. Raises `LabError` that begins with the place of a wrong one."""
+    for number, edit in enumerate(edits):
+        world = _edited(world, edit, f"{place}[{number}]")
+    return world
+
+
+def _edited(world: Any, edit: Edit, place: str) -> Any:
+    stated = [name for name in OPERATIONS if getattr(edit, name)]
+    if len(stated) != 1:
+        raise LabError(f"{place}: give one of {', '.join(OPERATIONS)}; there is {' and '.join(stated) or 'none'}")
+    if edit.resource is not None:
+        return replace(world, edits=(*world.edits, edit))
+    if edit.machine is not None:
+        at = next((i for i, vm in enumerate(world.machines) if vm.name.casefold() == edit.machine.casefold()), None)
+        if at is None:
+            raise LabError(f"{place}: the world has no machine {edit.machine!r}; it has {_names(world.machines)}")
+        changed = _replaced(world.machines[at], edit.set, f"{place}.set")
+        return replace(world, machines=(*world.machines[:at], changed, *world.machines[at + 1 :]))
+    if edit.wire:
+        return replace(world, faults=_instead(world.faults, edit.wire, ("source", "destination"), f"{place}.wire"))
+    if edit.service:
+        return replace(world, services=_instead(world.services, edit.service, ("machine", "port"), f"{place}.service"))
+    return _replaced(world, edit.world, f"{place}.world")
+
+
+def _replaced(item: Any, values: dict[str, Any], place: str) -> Any:
+    unknown = sorted(values.keys() - {each.name for each in fields(item)})
+    if unknown:
+        raise LabError(f"{place}: unknown field {unknown[0]!r}; known are {', '.join(f.name for f in fields(item))}")
+    return from_dict(type(item), {**to_dict(item), **values}, place, LabError)
+
+
+def _instead(items: Sequence[Any], stated: dict[str, Any], ends: tuple[str, ...], place: str) -> tuple[Any, ...]:
+    """Return the items with the stated one in place of that of the same ends."""
+    from ghost.lab.world import WireFault
+
+    made = from_dict(WireFault, stated, place, LabError)
+    return (*(item for item in items if any(getattr(item, e) != getattr(made, e) for e in ends)), made)
+
+
+def _names(items: Iterable[Any]) -> str:
+    return ", ".join(item.name for item in items) or "none"
