@@ -19,6 +19,7 @@ from ghost.lab import (
     load_scenario,
     running_labs,
     scenario_names,
+    schema_of_scenarios,
     start_lab,
     stop_lab,
 )
@@ -61,6 +62,10 @@ def show_scenario(name: str, *, as_json: bool) -> None:
         print(f'With your own az: eval "$(ghost lab up {visible(shlex.quote(name))})"')
     else:
         print(f"Up since {state.since}, process {state.pid}; what az asked: {state.requests}")
+
+
+def print_schema() -> None:
+    print(json.dumps(schema_of_scenarios(), indent=2))
 
 
 def _description(scenario: Scenario, state: RunningEmulator | None) -> dict[str, Any]:

@@ -353,6 +353,14 @@ def lab_show(
     show_scenario(scenario, as_json=json_)
 
 
+@lab_app.command("schema", epilog="Example: ghost lab schema > scenario.schema.json")
+def lab_schema() -> None:
+    """Print the JSON schema of scenario files, for an editor."""
+    from ghost.cli.lab_commands import print_schema
+
+    print_schema()
+
+
 @lab_app.command("up", epilog='Example: eval "$(ghost lab up blocked-port)"; then: az vm list -d -o table')
 def lab_up(
     scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.")],

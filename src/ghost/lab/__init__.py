@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ghost.lab.evaluation.scoring import class_of, score
     from ghost.lab.launchers import RunningLab, reopen, start
     from ghost.lab.scenario import Scenario, load_scenario, read_scenario, scenario_names
+    from ghost.lab.scenario_schema import schema_of_scenarios
     from ghost.lab.truth import Fault, Symptom, Truth
     from ghost.lab.world import World
     from ghost.lab.world_validation import world_from_dict
@@ -45,6 +46,7 @@ __all__ = [
     "run_side_by_side",
     "running_labs",
     "scenario_names",
+    "schema_of_scenarios",
     "score",
     "start",
     "start_lab",
@@ -78,6 +80,7 @@ _MODULES = {
     "run_side_by_side": "ghost.lab.evaluation.processes",
     "running_labs": "ghost.lab.background_labs",
     "scenario_names": "ghost.lab.scenario",
+    "schema_of_scenarios": "ghost.lab.scenario_schema",
     "score": "ghost.lab.evaluation.scoring",
     "start": "ghost.lab.launchers",
     "start_lab": "ghost.lab.background_labs",
