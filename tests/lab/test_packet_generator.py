@@ -17,12 +17,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ghost.lab import World, load_scenario
+from ghost.lab.wire.conditions import Traffic, WireFault
 from ghost.lab.wire.dialogues import PROTOCOLS, Sizes, Turn, dialogue
 from ghost.lab.wire.frames import ACK, FIN, RST, SYN, checksum
 from ghost.lab.wire.packet_generator import synthesize
 from ghost.lab.wire.simulation import Simulation
 from ghost.lab.wire.tcp_endpoint import LINUX, WINDOWS, Endpoint, Segment, Stack
-from ghost.lab.world import Listener, Machine, Traffic, WireFault
+from ghost.lab.world import Listener, Machine
 from tests.exhaustive import examples
 
 START = datetime(2025, 1, 15, 14, 32, tzinfo=UTC)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ghost.errors import LabError
+from ghost.lab.wire.conditions import ServiceFault, WireFault
 from ghost.policy import from_dict, to_dict
 
 
@@ -67,9 +68,11 @@ def _edited(world: Any, edit: Edit, place: str) -> Any:
         changed = _replaced(world.machines[at], edit.set, f"{place}.set")
         return replace(world, machines=(*world.machines[:at], changed, *world.machines[at + 1 :]))
     if edit.wire:
-        return replace(world, faults=_instead(world.faults, edit.wire, ("source", "destination"), f"{place}.wire"))
+        wire = from_dict(WireFault, edit.wire, f"{place}.wire", LabError)
+        return replace(world, faults=_instead(world.faults, wire, "source", "destination"))
     if edit.service:
-        return replace(world, services=_instead(world.services, edit.service, ("machine", "port"), f"{place}.service"))
+        service = from_dict(ServiceFault, edit.service, f"{place}.service", LabError)
+        return replace(world, services=_instead(world.services, service, "machine", "port"))
     return _replaced(world, edit.world, f"{place}.world")
 
 
@@ -80,12 +83,9 @@ def _replaced(item: Any, values: dict[str, Any], place: str) -> Any:
     return from_dict(type(item), {**to_dict(item), **values}, place, LabError)
 
 
-def _instead(items: Sequence[Any], stated: dict[str, Any], ends: tuple[str, ...], place: str) -> tuple[Any, ...]:
-    """Return the items with the stated one in place of that of the same ends."""
-    from ghost.lab.world import WireFault
-
-    made = from_dict(WireFault, stated, place, LabError)
-    return (*(item for item in items if any(getattr(item, e) != getattr(made, e) for e in ends)), made)
+def _instead(items: Sequence[Any], made: Any, *ends: str) -> tuple[Any, ...]:
+    """Return the items with the one that was made in place of that of the same ends."""
+    return (*(item for item in items if any(getattr(item, end) != getattr(made, end) for end in ends)), made)
 
 
 def _names(items: Iterable[Any]) -> str:

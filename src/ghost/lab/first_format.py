@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ghost.errors import LabError
 from ghost.lab.briefing import Approvals
-from ghost.lab.scenario_edits import Edit
+from ghost.lab.edits import Edit
 from ghost.lab.truth import Expect, Fault, NamedFlow, Symptom, Truth
 from ghost.lab.world import World
 from ghost.policy import from_dict

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ghost.errors import LabError
 from ghost.lab.briefing import Answer, Approvals, Briefing
-from ghost.lab.scenario_edits import Edit, edited
+from ghost.lab.edits import Edit, edited
 from ghost.lab.truth import FlowEnds, HandVerdict, NamedFlow, Symptom, Truth
 from ghost.lab.world import World
 from ghost.lab.world_validation import check_world

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ghost.lab.scenario_edits import Edit
+from ghost.lab.edits import Edit
 from ghost.net import Direction
 
 Expect = Literal["works", "blocked", "refused", "lossy", "slow", "broken"]

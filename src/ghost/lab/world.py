@@ -16,6 +16,7 @@ from ghost.errors import LabError
 from ghost.lab.edits import Edit
 from ghost.lab.local_machine import LocalMachine
 from ghost.lab.network_services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
+from ghost.lab.wire.conditions import ClockFault, Conditions, OutsideHost, ServiceFault, Traffic, WireFault
 from ghost.net import SecurityRule
 from ghost.policy import to_dict
 
@@ -176,28 +177,6 @@ class Watcher:
 
 
 @dataclass(frozen=True)
-class Traffic:
-    """Repeated connections of a client to a server: connect, request, response, close."""
-
-    client: str
-    server: str
-    port: int
-    protocol: Literal["Tcp", "Udp"] = "Tcp"
-    connections_per_minute: float = 30.0
-    request_bytes: int = 400
-    response_bytes: int = 2000
-
-
-@dataclass(frozen=True)
-class WireFault:
-    """Loss of a share `loss` (0 to 1) of the packets from one machine to another, in this direction only."""
-
-    source: str
-    destination: str
-    loss: float
-
-
-@dataclass(frozen=True)
 class World:
     subscription: Subscription
     groups: tuple[ResourceGroup, ...]
@@ -216,6 +195,10 @@ class World:
     private_zones: tuple[PrivateZone, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     faults: tuple[WireFault, ...] = ()
+    """Of the wire."""
+    services: tuple[ServiceFault, ...] = ()
+    outside: tuple[OutsideHost, ...] = ()
+    clocks: tuple[ClockFault, ...] = ()
     edits: tuple[Edit, ...] = ()
     """Changes to its resources in Azure's own words, in their order: those that no table above tells, too."""
     learned_prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -248,6 +231,10 @@ class World:
         from ghost.lab.tenant.compiled_network import network_of_world
 
         return network_of_world(self)
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.faults, self.services, self.outside, self.clocks)
 
     def single_machines(self) -> tuple[Machine, ...]:
         """Return the machines outside scale sets."""

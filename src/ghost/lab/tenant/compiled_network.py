@@ -8,7 +8,7 @@ from typing import Any
 
 from ghost.errors import LabError
 from ghost.lab.tenant.bodies import id_of
-from ghost.lab.tenant.guest_texts import guest_texts
+from ghost.lab.tenant.guest_tools import guest_texts
 from ghost.lab.world import World
 from ghost.net import (
     AdminRules,

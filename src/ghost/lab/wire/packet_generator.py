@@ -16,13 +16,14 @@ from ipaddress import ip_network
 from random import Random
 
 from ghost.lab.reachability import listens, passage, reaches_internet
+from ghost.lab.wire.conditions import Traffic
 from ghost.lab.wire.conversation_simulation import LIFETIME_SECONDS, HostPair, TcpConversation, UdpExchange
 from ghost.lab.wire.dialogues import Sizes, dialogue, http, tls
 from ghost.lab.wire.frames import dns_answer, dns_query, mac_bytes, pcap
 from ghost.lab.wire.network_paths import AZURE_GATEWAY_MAC, Host, Path, gateway_arp_exchange
 from ghost.lab.wire.simulation import Simulation
 from ghost.lab.wire.tcp_endpoint import LINUX, WINDOWS
-from ghost.lab.world import Traffic, World
+from ghost.lab.world import World
 from ghost.net import HOST_ADDRESS
 
 PACKET_BUDGET = 8000
