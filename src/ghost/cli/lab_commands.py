@@ -7,14 +7,17 @@ import shlex
 import signal
 import sys
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ghost.errors import GhostError
+from ghost.errors import GhostError, LabError
 from ghost.lab import (
     UNSET_BESIDE_A_LAB,
+    Finding,
     RunningEmulator,
     Scenario,
+    findings,
     in_foreground,
     load_scenario,
     running_labs,
@@ -62,6 +65,27 @@ def show_scenario(name: str, *, as_json: bool) -> None:
         print(f'With your own az: eval "$(ghost lab up {visible(shlex.quote(name))})"')
     else:
         print(f"Up since {state.since}, process {state.pid}; what az asked: {state.requests}")
+
+
+def check_scenarios(names: Sequence[str], *, as_json: bool) -> int:
+    """Print each check of the scenarios; without names, of Ghost's own. Returns 1 if one fails."""
+    rows: list[dict[str, Any]] = []
+    for name in names or scenario_names():
+        for found in _findings(name):
+            rows.append({"scenario": name, **asdict(found)})
+            if not as_json:
+                why = "" if found.passed else f": {found.detail}"
+                print(f"{'ok  ' if found.passed else 'FAIL'} {visible(f'{name}: {found.check}{why}')}")
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    return int(not all(row["passed"] for row in rows))
+
+
+def _findings(name: str) -> Iterator[Finding]:
+    try:
+        yield from findings(load_scenario(name))
+    except LabError as error:
+        yield Finding("loads", False, str(error))
 
 
 def print_schema() -> None:

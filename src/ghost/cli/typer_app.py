@@ -353,6 +353,20 @@ def lab_show(
     show_scenario(scenario, as_json=json_)
 
 
+@lab_app.command("check", epilog="Example: ghost lab check ./my-scenario.toml")
+def lab_check(
+    scenarios: Annotated[list[str] | None, typer.Argument(metavar="[FILE|NAME]...", help="Default: all.")] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Prove that the faults of scenarios do what they say, and that their mends cure them.
+
+    Exit status 1 where a check fails.
+    """
+    from ghost.cli.lab_commands import check_scenarios
+
+    raise typer.Exit(check_scenarios(scenarios or [], as_json=json_))
+
+
 @lab_app.command("schema", epilog="Example: ghost lab schema > scenario.schema.json")
 def lab_schema() -> None:
     """Print the JSON schema of scenario files, for an editor."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ghost.lab.evaluation.scoring import class_of, score
     from ghost.lab.launchers import RunningLab, reopen, start
     from ghost.lab.scenario import Scenario, load_scenario, read_scenario, scenario_names
+    from ghost.lab.scenario_checks import Finding, findings
     from ghost.lab.scenario_schema import schema_of_scenarios
     from ghost.lab.truth import Fault, Symptom, Truth
     from ghost.lab.world import World
@@ -28,6 +29,7 @@ __all__ = [
     "Approvals",
     "Briefing",
     "Fault",
+    "Finding",
     "Job",
     "Row",
     "RunningEmulator",
@@ -37,6 +39,7 @@ __all__ = [
     "Truth",
     "World",
     "class_of",
+    "findings",
     "in_foreground",
     "lab_behind_az",
     "load_scenario",
@@ -71,6 +74,8 @@ _MODULES = {
     "UNSET_BESIDE_A_LAB": "ghost.lab.arm.emulator_state",
     "World": "ghost.lab.world",
     "class_of": "ghost.lab.evaluation.scoring",
+    "Finding": "ghost.lab.scenario_checks",
+    "findings": "ghost.lab.scenario_checks",
     "in_foreground": "ghost.lab.background_labs",
     "lab_behind_az": "ghost.lab.background_labs",
     "load_scenario": "ghost.lab.scenario",

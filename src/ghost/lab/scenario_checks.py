@@ -1,43 +1,22 @@
-"""What must hold of a scenario: its faults make its flows fail, their mends cure them, and hand-written verdicts agree.
-
-`Look` tells what a flow is like in a world; `ghost.net.walk` and the conditions of the wire decide it.
-"""
+"""What must hold of a scenario: its faults make flows fail, their mends cure them, hand-written verdicts agree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
 from ghost.errors import LabError
+from ghost.lab.edits import edited
 from ghost.lab.evaluation.scoring import names
+from ghost.lab.flow_sight import UNKNOWN, FlowSight, look
 from ghost.lab.scenario import Scenario
-from ghost.lab.scenario_edits import edited
 from ghost.lab.truth import Fault, FlowEnds, Style
 from ghost.lab.world import World
-from ghost.net import known_kinds
+from ghost.net import is_address, known_kinds
 
 UNSEEN_LAYER = "wire"
 """Faults that no configuration tells."""
-
-
-@dataclass(frozen=True)
-class Sight:
-    """What a flow is like."""
-
-    experience: str
-    """As `NamedFlow.expect`, or `unknown`."""
-    verdict: str
-    """Of the walk: pass, drop, reject or unknown."""
-    rule: str | None = None
-    """What decides a drop or reject."""
-    faults: tuple[dict[str, str], ...] = ()
-    """Kind and resource of what stops it."""
-    why: str = ""
-
-
-Look = Callable[[World, FlowEnds], Sight]
-Exists = Callable[[World, str], bool]
 
 
 @dataclass(frozen=True)
@@ -48,26 +27,26 @@ class Finding:
     """What was found instead."""
 
 
-def findings(scenario: Scenario, look: Look, exists: Exists) -> Iterator[Finding]:
+def findings(scenario: Scenario) -> Iterator[Finding]:
     """Yield each check of a scenario and whether it passed."""
-    yield from _flows(scenario, look)
-    yield from _mends(scenario, look)
-    yield from _blamed(scenario, look)
-    yield from _verdicts(scenario, look)
-    yield _resources(scenario, exists)
+    yield from _flows(scenario)
+    yield from _mends(scenario)
+    yield from _blamed(scenario)
+    yield from _verdicts(scenario)
+    yield _resources(scenario)
     if any(symptom.style for symptom in scenario.symptoms):  # the first format has none
         missing = [style for style in get_args(Style) if style not in {s.style for s in scenario.symptoms}]
         yield Finding("symptoms in five styles", not missing, f"missing: {', '.join(missing)}" if missing else "")
 
 
-def _flows(scenario: Scenario, look: Look) -> Iterator[Finding]:
+def _flows(scenario: Scenario) -> Iterator[Finding]:
     for flow in scenario.flows:
-        sight = look(scenario.world, flow)
+        sight = _look(scenario.world, flow)
         found = "" if sight.experience == flow.expect else f"it is {sight.experience}: {sight.why}"
         yield Finding(f"flow {flow.name}: {flow.expect} with all faults", not found, found)
 
 
-def _mends(scenario: Scenario, look: Look) -> Iterator[Finding]:
+def _mends(scenario: Scenario) -> Iterator[Finding]:
     faults = scenario.truth.faults
     for index, fault in enumerate(faults):
         if not fault.mend:
@@ -76,7 +55,7 @@ def _mends(scenario: Scenario, look: Look) -> Iterator[Finding]:
         return
     hurt = {scenario.flow(fault.flow).name: scenario.flow(fault.flow) for fault in faults}
     for name, flow in hurt.items():
-        sight = _sight_after(scenario, faults, flow, look)
+        sight = _sight_after(scenario, faults, flow)
         found = "" if sight.experience == "works" else f"it is {sight.experience}: {sight.why}"
         yield Finding(f"flow {name}: works when all faults are mended", not found, found)
     if len(faults) == 1 or not scenario.truth.independent:
@@ -84,24 +63,31 @@ def _mends(scenario: Scenario, look: Look) -> Iterator[Finding]:
     for index, fault in enumerate(faults):
         for name in sorted({scenario.flow(other.flow).name for other in faults if other is not fault}):
             flow = hurt[name]
-            sight = _sight_after(scenario, [fault], flow, look)
+            sight = _sight_after(scenario, [fault], flow)
             check = f"flow {flow.name}: fails when only fault {index + 1} ({fault.kind}) is mended"
-            yield Finding(check, sight.experience not in ("works", "unknown"), f"it is {sight.experience}: {sight.why}")
+            yield Finding(check, sight.experience not in ("works", UNKNOWN), f"it is {sight.experience}: {sight.why}")
 
 
-def _sight_after(scenario: Scenario, mended: Iterable[Fault], flow: FlowEnds, look: Look) -> Sight:
+def _sight_after(scenario: Scenario, mended: Iterable[Fault], flow: FlowEnds) -> FlowSight:
     edits = [edit for fault in mended for edit in fault.mend]
     try:
-        return look(edited(scenario.world, edits, "mend"), flow)
+        return _look(edited(scenario.world, edits, "mend"), flow)
     except LabError as error:
-        return Sight("unknown", "unknown", why=str(error))
+        return FlowSight(UNKNOWN, UNKNOWN, why=str(error))
 
 
-def _blamed(scenario: Scenario, look: Look) -> Iterator[Finding]:
+def _look(world: World, flow: FlowEnds) -> FlowSight:
+    try:
+        return look(world, flow)
+    except LabError as error:
+        return FlowSight(UNKNOWN, UNKNOWN, why=str(error))
+
+
+def _blamed(scenario: Scenario) -> Iterator[Finding]:
     """Yield whether the walk blames what the truth states, where configuration tells it."""
     for index, fault in enumerate(scenario.truth.faults):
         flow = scenario.flow(fault.flow)
-        sight = look(scenario.world, flow)
+        sight = _look(scenario.world, flow)
         if known_kinds()[fault.kind].layer == UNSEEN_LAYER or sight.verdict == "pass":
             continue
         found = ", ".join(f"{each['kind']} at {each['resource']}" for each in sight.faults) or "nothing"
@@ -110,19 +96,29 @@ def _blamed(scenario: Scenario, look: Look) -> Iterator[Finding]:
         yield Finding(check, passed, "" if passed else f"it finds {found}")
 
 
-def _verdicts(scenario: Scenario, look: Look) -> Iterator[Finding]:
+def _verdicts(scenario: Scenario) -> Iterator[Finding]:
     for index, hand in enumerate(scenario.verdicts):
         flow = scenario.flow(hand.flow) if isinstance(hand.flow, str) else hand.flow
-        sight = look(scenario.world, flow)
+        sight = _look(scenario.world, flow)
         same_rule = hand.rule is None or (sight.rule or "").casefold() == hand.rule.casefold()
         passed = sight.verdict == hand.verdict and same_rule
         found = "" if passed else f"the walk says {sight.verdict} by {sight.rule or 'no rule'}: {sight.why}"
         yield Finding(f"verdicts[{index}]: {hand.verdict} {hand.rule or ''}".rstrip(), passed, found)
 
 
-def _resources(scenario: Scenario, exists: Exists) -> Finding:
+def _resources(scenario: Scenario) -> Finding:
     truth = scenario.truth
     named = [(f"faults[{i}]", name) for i, fault in enumerate(truth.faults) for name in fault.resources]
     named += [(f"traps[{i}]", trap.resource) for i, trap in enumerate(truth.traps)]
-    lost = [f"truth.{place}.resource: {name!r}" for place, name in named if not exists(scenario.world, name)]
+    lost = [f"truth.{place}.resource: {name!r}" for place, name in named if not _exists(scenario.world, name)]
     return Finding("named resources exist", not lost, "; ".join(lost))
+
+
+def _exists(world: World, name: str) -> bool:
+    """Return whether there is a resource of this reference, id or name, or an outside host of this address."""
+    if "/" not in name:
+        return is_address(name) or any(body["name"].casefold() == name.casefold() for body in world.documents)
+    try:
+        return bool(world.documents.existing(name))
+    except LabError:
+        return False

@@ -1,0 +1,54 @@
+"""What a flow of a scenario is like in a world: what `walk` decides, and what people say about its connections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ghost.lab.passages import UNTOLD, experience, passages
+from ghost.lab.tenant import interface_id
+from ghost.lab.truth import FlowEnds
+from ghost.lab.wire.conditions import Conditions, WireFault
+from ghost.lab.world import World
+from ghost.net import Flow, explain, walk
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class FlowSight:
+    experience: str
+    """As `NamedFlow.expect`, or `unknown`."""
+    verdict: str
+    """Of the walk: pass, drop, reject or unknown."""
+    rule: str | None = None
+    """What decides a drop or reject."""
+    faults: tuple[dict[str, str], ...] = ()
+    """Kind and resource of what stops it."""
+    why: str = ""
+
+
+def look(world: World, flow: FlowEnds) -> FlowSight:
+    """Return what a flow is like. Raises `LabError` where the world is none of Azure's."""
+    network = world.network
+    machines = {machine.name.casefold(): machine.name for machine in world.machines}
+    ends = [machines.get(end.casefold()) for end in (flow.source, flow.destination)]
+    source, destination = (
+        world.address_of(machine) if machine else end
+        for machine, end in zip(ends, (flow.source, flow.destination), strict=True)
+    )
+    sender = interface_id(world, world.machine(ends[0])) if ends[0] else None
+    asked = Flow(flow.protocol, source, None, destination, flow.port)
+    walked = walk(network, asked, source=sender)
+    ways = passages(network, asked, _conditions(world), source=sender)
+    stop = walked.first_stop
+    untold = [hop for hop in walked.hops if hop.verdict == UNKNOWN and hop.kind not in UNTOLD]
+    if stop is None and untold:
+        return FlowSight(UNKNOWN, UNKNOWN, why=untold[0].reason)
+    verdict = {"passes": "pass", "unknown": UNKNOWN}.get(walked.outcome) or (stop.verdict if stop else "drop")
+    found = tuple({"kind": f.kind, "resource": f.hop.resource} for f in explain(network, asked, source=sender))
+    why = stop.reason if stop else "; ".join(way.reason for way in ways)
+    return FlowSight(experience(ways, _conditions(world)), verdict, stop.rule if stop else None, found, why)
+
+
+def _conditions(world: World) -> Conditions:
+    return Conditions(tuple(WireFault(each.source, each.destination, each.loss) for each in world.faults))
