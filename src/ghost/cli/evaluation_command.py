@@ -23,16 +23,17 @@ from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import RecordError, SessionError, UsageError
 from ghost.lab import (
+    Case,
     Job,
     Row,
-    Scenario,
     class_of,
-    load_scenario,
+    load_case,
     results_as_json,
     run_side_by_side,
     scenario_names,
     score,
     summary,
+    tape_names,
 )
 from ghost.records import private_dir, read_json, write_json
 from ghost.text import visible
@@ -58,7 +59,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Run:
-    scenario: Scenario
+    scenario: Case
     file: str
     """The name or path by which an investigation loads the scenario."""
     wording: int
@@ -116,7 +117,7 @@ def evaluate(evaluation: Evaluation) -> int:
 
 def _runs(evaluation: Evaluation) -> Iterator[Run]:
     for file in _files(evaluation.patterns):
-        scenario = load_scenario(file)
+        scenario = load_case(file)
         wordings = len(scenario.symptoms) if evaluation.all_wordings else 1
         for wording in range(1, wordings + 1):
             for repeat in range(1, evaluation.repeat + 1):
@@ -125,7 +126,7 @@ def _runs(evaluation: Evaluation) -> Iterator[Run]:
 
 def _files(patterns: Sequence[str]) -> list[str]:
     """Return names of scenarios and absolute paths of files. Raises `UsageError` for a pattern that nothing matches."""
-    own, found = scenario_names(), dict[str, None]()
+    own, found = [*scenario_names(), *tape_names()], dict[str, None]()
     for pattern in patterns or ["*"]:
         if Path(pattern).suffix in {".toml", ".json"}:
             matching = [str(Path(path).absolute()) for path in sorted(glob(pattern))]  # noqa: PTH207 - may be absolute

@@ -36,7 +36,7 @@ from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
-from ghost.lab import load_scenario
+from ghost.lab import load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 
@@ -76,7 +76,7 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
         workspace, _ = workspace_of(request.resume, workspace_option, settings)
     else:
         workspace = open_workspace(workspace_option, settings)
-    scenario = load_scenario(request.lab) if request.lab else None
+    scenario = load_case(request.lab) if request.lab else None
     narration = Narration(
         to_stderr() if request.as_json else to_stdout(), interactive=is_interactive() and not request.as_json
     )

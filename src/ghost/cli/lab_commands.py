@@ -17,34 +17,40 @@ from ghost.lab import (
     Finding,
     RunningEmulator,
     Scenario,
+    TapeScenario,
     findings,
     in_foreground,
+    load_case,
     load_scenario,
     running_labs,
     scenario_names,
     schema_of_scenarios,
     start_lab,
     stop_lab,
+    tape_names,
 )
 from ghost.text import visible
 
 
 def list_scenarios(*, as_json: bool) -> None:
-    scenarios, up = [load_scenario(name) for name in scenario_names()], running_labs()
+    scenarios, up = [load_case(name) for name in (*scenario_names(), *tape_names())], running_labs()
     if as_json:
         rows = [{"name": s.name, "title": s.title, "symptom": s.symptom, "up": s.name in up} for s in scenarios]
         own = [{"name": n, "title": "", "symptom": s.symptom, "up": True} for n, s in up.items()]
-        print(json.dumps([*rows, *(row for row in own if row["name"] not in scenario_names())], indent=2))
+        print(json.dumps([*rows, *(row for row in own if row["name"] not in [s.name for s in scenarios])], indent=2))
         return
     print("Simulated networks (SIMULATED: nothing here touches Azure):\n")
     for scenario in scenarios:
-        print(f"  {scenario.name:<16} {visible(scenario.title)}\n  {'':<16} ghost investigate --lab {scenario.name}\n")
+        print(f"  {scenario.name:<23} {visible(scenario.title)}\n  {'':<23} ghost investigate --lab {scenario.name}\n")
     for name, state in up.items():
         print(f"  up for your own az since {state.since}: {name}   (end it: ghost lab down {name})")
 
 
 def show_scenario(name: str, *, as_json: bool) -> None:
-    scenario = load_scenario(name)
+    scenario = load_case(name)
+    if isinstance(scenario, TapeScenario):
+        _show_tape(scenario, name, as_json=as_json)
+        return
     state = running_labs().get(scenario.name)
     if as_json:
         print(json.dumps(_description(scenario, state), indent=2))
@@ -90,6 +96,16 @@ def _findings(name: str) -> Iterator[Finding]:
 
 def print_schema() -> None:
     print(json.dumps(schema_of_scenarios(), indent=2))
+
+
+def _show_tape(tape: TapeScenario, name: str, *, as_json: bool) -> None:
+    if as_json:
+        shown = {"simulated": True, "name": tape.name, "title": tape.title, "symptom": tape.symptom, "up": None}
+        print(json.dumps(shown, indent=2))
+        return
+    print(f"{visible(tape.name)} (tape: what was recorded answers): {visible(tape.title)}")
+    print(f'symptom: "{visible(tape.symptom)}"')
+    print(f"\nTry it: ghost investigate --lab {visible(shlex.quote(name))}")
 
 
 def _description(scenario: Scenario, state: RunningEmulator | None) -> dict[str, Any]:

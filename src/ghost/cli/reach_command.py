@@ -21,7 +21,7 @@ from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import GhostError, RecordError, UsageError
-from ghost.lab import RunningLab, lab_behind_az, load_scenario
+from ghost.lab import RunningLab, lab_behind_az, load_case
 from ghost.lab import start as start_lab
 from ghost.net import (
     FIRST_PUBLIC,
@@ -190,7 +190,7 @@ class _Reader:
 def _lab(settings: Settings, name: str | None, session_id: str) -> RunningLab | None:
     if name is None:
         return lab_behind_az()
-    return start_lab(load_scenario(name), settings.workspace / "lab" / session_id, speed=settings.lab_speed)
+    return start_lab(load_case(name), settings.workspace / "lab" / session_id, speed=settings.lab_speed)
 
 
 def _address(network: Network, named: str) -> str:

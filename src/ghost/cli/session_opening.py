@@ -27,7 +27,7 @@ from ghost.brain import Brain
 from ghost.cli.narration import Narration
 from ghost.config import Settings
 from ghost.errors import SessionError
-from ghost.lab import RunningLab, Scenario, lab_behind_az
+from ghost.lab import RunningLab, Scenario, TapeScenario, lab_behind_az
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, isoformat, new_session_id
@@ -63,7 +63,7 @@ class SessionOpening:
         self.session_id: str | None = None
         """The session that is opened; its file may not be written yet."""
 
-    def new(self, scenario: Scenario | None, symptom: str | None) -> OpenedSession:
+    def new(self, scenario: Scenario | TapeScenario | None, symptom: str | None) -> OpenedSession:
         """Start a session in a lab of its own, or in the network that az asks. `symptom`: None if it is to be asked."""
         if scenario is None:
             az_lab = lab_behind_az()

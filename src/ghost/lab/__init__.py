@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from ghost.lab.evaluation.results import Row, results_as_json, summary
     from ghost.lab.evaluation.scoring import class_of, score
     from ghost.lab.launchers import RunningLab, reopen, start
-    from ghost.lab.scenario import Scenario, load_scenario, read_scenario, scenario_names
+    from ghost.lab.scenario import (
+        Case,
+        Scenario,
+        TapeScenario,
+        load_case,
+        load_scenario,
+        read_scenario,
+        scenario_names,
+        tape_names,
+    )
     from ghost.lab.scenario_checks import Finding, findings
     from ghost.lab.scenario_schema import schema_of_scenarios
     from ghost.lab.truth import Fault, Symptom, Truth
@@ -28,6 +37,7 @@ __all__ = [
     "Approval",
     "Approvals",
     "Briefing",
+    "Case",
     "Fault",
     "Finding",
     "Job",
@@ -36,12 +46,14 @@ __all__ = [
     "RunningLab",
     "Scenario",
     "Symptom",
+    "TapeScenario",
     "Truth",
     "World",
     "class_of",
     "findings",
     "in_foreground",
     "lab_behind_az",
+    "load_case",
     "load_scenario",
     "read_scenario",
     "reopen",
@@ -55,6 +67,7 @@ __all__ = [
     "start_lab",
     "stop_lab",
     "summary",
+    "tape_names",
     "world_from_dict",
 ]
 
@@ -63,6 +76,7 @@ _MODULES = {
     "Approval": "ghost.lab.briefing",
     "Approvals": "ghost.lab.briefing",
     "Briefing": "ghost.lab.briefing",
+    "Case": "ghost.lab.scenario",
     "Fault": "ghost.lab.truth",
     "Job": "ghost.lab.evaluation.processes",
     "Row": "ghost.lab.evaluation.results",
@@ -70,6 +84,7 @@ _MODULES = {
     "RunningLab": "ghost.lab.launchers",
     "Scenario": "ghost.lab.scenario",
     "Symptom": "ghost.lab.truth",
+    "TapeScenario": "ghost.lab.scenario",
     "Truth": "ghost.lab.truth",
     "UNSET_BESIDE_A_LAB": "ghost.lab.arm.emulator_state",
     "World": "ghost.lab.world",
@@ -78,6 +93,7 @@ _MODULES = {
     "findings": "ghost.lab.scenario_checks",
     "in_foreground": "ghost.lab.background_labs",
     "lab_behind_az": "ghost.lab.background_labs",
+    "load_case": "ghost.lab.scenario",
     "load_scenario": "ghost.lab.scenario",
     "read_scenario": "ghost.lab.scenario",
     "reopen": "ghost.lab.launchers",
@@ -91,6 +107,7 @@ _MODULES = {
     "start_lab": "ghost.lab.background_labs",
     "stop_lab": "ghost.lab.background_labs",
     "summary": "ghost.lab.evaluation.results",
+    "tape_names": "ghost.lab.scenario",
     "world_from_dict": "ghost.lab.world_validation",
 }
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from ghost.errors import LabError
 from ghost.lab.briefing import Briefing
 from ghost.lab.directory import VARIABLE, LabClock, LabDirectory
-from ghost.lab.scenario import Scenario, load_scenario, scenario_names
-from ghost.lab.tapes import TAPE, Tape, TapeDirectory
+from ghost.lab.scenario import Scenario, TapeScenario, load_case, scenario_names, tape_names
+from ghost.lab.tapes import TAPE, TapeDirectory, read_tape
 from ghost.records import Clock, private_dir
 
 SIMULATED = ("az", "ping", "traceroute", "dig", "ss", "curl", "ip")
@@ -42,16 +42,15 @@ class RunningLab:
     clock: Clock
 
 
-def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:
+def start(case: Scenario | TapeScenario, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:
     """Create a lab in `directory`, replacing an earlier one. `speed`: lab seconds per real second."""
-    _clear(directory, speed)
-    return _running(LabDirectory.create(directory.absolute(), scenario, LabClock(time.time(), speed)))
-
-
-def start_tape(tape: Tape, briefing: Briefing, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:
-    """As `start`, with programs that answer from a tape."""
-    _clear(directory, speed)
-    return _running(TapeDirectory.create(directory.absolute(), tape, briefing, LabClock(time.time(), speed)))
+    path, clock = directory.absolute(), LabClock(time.time(), speed)
+    if isinstance(case, Scenario):
+        _clear(path, speed)
+        return _running(LabDirectory.create(path, case, clock))
+    tape = read_tape(case.tape)
+    _clear(path, speed)
+    return _running(TapeDirectory.create(path, tape, case.briefing, clock))
 
 
 def _clear(directory: Path, speed: float) -> None:
@@ -71,7 +70,8 @@ def reopen(directory: Path) -> RunningLab:
     path = directory.absolute()
     lab = TapeDirectory.open(path) if (path / TAPE).exists() else LabDirectory.open(path)
     named = lab.briefing.name
-    own = load_scenario(named).briefing if named in scenario_names() else Briefing(named, lab.briefing.symptom)
+    known = named in (*scenario_names(), *tape_names())
+    own = load_case(named).briefing if known else Briefing(named, lab.briefing.symptom)
     return _running(replace(lab, briefing=replace(own, symptom=lab.briefing.symptom)))
 
 

@@ -1,7 +1,7 @@
-"""Scenarios: a world and what went wrong in it, how people say so, and the truth.
+"""Scenarios: a world and what went wrong in it, how people say so, and the truth; or a tape in place of the world.
 
-Each is a TOML file in `scenarios/`; `docs/lab.md` tells its format, `ghost lab schema` describes it to an editor. Files
-of the first format (`first_format.py`) load as well.
+Each is a TOML file in `scenarios/` or `tapes/library/`; `docs/lab.md` tells its format, `ghost lab schema` describes it
+to an editor. Files of the first format (`first_format.py`) load as well.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +17,14 @@ from typing import Any, Literal
 from ghost.errors import LabError
 from ghost.lab.briefing import Answer, Approvals, Briefing
 from ghost.lab.edits import Edit, edited
+from ghost.lab.tapes.recordings import read_tape
 from ghost.lab.truth import FlowEnds, HandVerdict, NamedFlow, Symptom, Truth
 from ghost.lab.world import World
 from ghost.lab.world_validation import check_world
 from ghost.policy import from_dict, to_dict
 
 SCENARIOS = Path(__file__).parent / "scenarios"
+TAPES = Path(__file__).parent / "tapes" / "library"
 WORLDS = Path(__file__).parent / "worlds"
 """Base worlds: files of `base`, `world` and `edits`, as in a scenario."""
 
@@ -55,12 +57,12 @@ class WorldSource:
     """What went wrong, on top of the world."""
 
 
-@dataclass(frozen=True)
-class Scenario:
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What a scenario and a tape have in common."""
+
     name: str
     title: str
-    world: World
-    """With all faults."""
     flows: tuple[NamedFlow, ...]
     """What people complain about; the first is the default."""
     symptoms: tuple[Symptom, ...]
@@ -68,13 +70,11 @@ class Scenario:
     truth: Truth = field(default_factory=Truth)
     answers: tuple[Answer, ...] = ()
     approvals: Approvals = field(default_factory=Approvals)
-    verdicts: tuple[HandVerdict, ...] = ()
-    tenant: TenantConditions = field(default_factory=TenantConditions)
     format: Literal[2] = 2
 
     @property
     def symptom(self) -> str:
-        return self.symptoms[0].text
+        return self.symptoms[0].text if self.symptoms else ""
 
     @property
     def briefing(self) -> Briefing:
@@ -83,6 +83,30 @@ class Scenario:
     def flow(self, name: str | None) -> NamedFlow:
         """Return the flow of that name, which must be one; the first for None."""
         return next(flow for flow in self.flows if name in (None, flow.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TapeScenario(Case):
+    tape: Path
+    """The recordings: an export, or lines of JSON."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any], place: str, beside: Path) -> TapeScenario:
+        """Build and check it; the tape is a file of the directory `beside`. Raises `LabError`."""
+        case = from_dict(Case, {key: item for key, item in value.items() if key != "tape"}, place, LabError)
+        _check(case, None, place)
+        tape = value["tape"]
+        if not isinstance(tape, str) or Path(tape).name != tape or Path(tape).suffix not in {".zip", ".jsonl"}:
+            raise LabError(f"{place}tape: name a file beside it: an export (.zip) or lines of JSON (.jsonl)")
+        return cls(tape=beside.absolute() / tape, **{each.name: getattr(case, each.name) for each in fields(Case)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario(Case):
+    world: World
+    """With all faults."""
+    verdicts: tuple[HandVerdict, ...] = ()
+    tenant: TenantConditions = field(default_factory=TenantConditions)
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = to_dict(self)
@@ -102,7 +126,7 @@ class Scenario:
         rest = {key: item for key, item in value.items() if key not in ("base", "edits")}
         rest["world"] = world_from_source(source, place, beside)
         scenario = from_dict(cls, rest, place, LabError)
-        _check(scenario, place)
+        _check(scenario, scenario.world, place)
         return scenario
 
 
@@ -110,21 +134,49 @@ def scenario_names() -> list[str]:
     return sorted(path.stem for path in SCENARIOS.glob("*.toml"))
 
 
-def load_scenario(name: str) -> Scenario:
-    """Load a scenario by name, or a user's own by path (`./mine.toml`, `./mine.json`).
+def tape_names() -> list[str]:
+    return sorted(path.stem for path in TAPES.glob("*.toml"))
+
+
+def load_case(name: str) -> Scenario | TapeScenario:
+    """Load a scenario or tape by name, or a user's own by path (`./mine.toml`, `./mine.json`, `./export.zip`).
 
     Raises `LabError` if it does not exist or its file is invalid.
     """
-    if Path(name).suffix in {".toml", ".json"}:
-        return read_scenario(Path(name))
-    if name not in scenario_names():
-        raise LabError(f"there is no scenario {name!r}; there are {', '.join(scenario_names())}")
-    return read_scenario(SCENARIOS / f"{name}.toml")
+    path = Path(name)
+    if path.suffix == ".zip":
+        symptom = read_tape(path).symptom
+        wordings = (Symptom(symptom),) if symptom else ()
+        return TapeScenario(
+            name=path.stem, title=f"the export {path.name}", flows=(), symptoms=wordings, tape=path.absolute()
+        )
+    if path.suffix in {".toml", ".json"}:
+        return read_case(path)
+    known = dict.fromkeys(scenario_names(), SCENARIOS) | dict.fromkeys(tape_names(), TAPES)
+    if name not in known:
+        raise LabError(f"there is no scenario {name!r}; there are {', '.join(known)}")
+    return read_case(known[name] / f"{name}.toml")
+
+
+def load_scenario(name: str) -> Scenario:
+    """As `load_case`, of what has a world. Raises `LabError` for a tape."""
+    case = load_case(name)
+    if isinstance(case, TapeScenario):
+        raise LabError(f"{case.name} is a tape, which has no world: ghost investigate --lab {name}")
+    return case
+
+
+def read_case(path: Path) -> Scenario | TapeScenario:
+    """Read a TOML or JSON scenario, named after the file. Raises `LabError` if it is invalid."""
+    content = {"name": path.stem, **_read_table(path)}
+    if "tape" in content:
+        return TapeScenario.from_dict(content, f"{path.name}: ", path.parent)
+    return Scenario.from_dict(content, f"{path.name}: ", path.parent)
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read a TOML or JSON scenario, named after the file. Raises `LabError` if it is invalid."""
-    return Scenario.from_dict({"name": path.stem, **_read_table(path)}, f"{path.name}: ", path.parent)
+    """Read a scenario with a world. Raises `LabError` if it is invalid."""
+    return load_scenario(str(path))
 
 
 def world_from_source(
@@ -168,7 +220,7 @@ def _read_table(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check(scenario: Scenario, place: str) -> None:
+def _check(scenario: Case, world: World | None, place: str) -> None:
     """Raise `LabError` where a name leads nowhere or an address is impossible."""
     for name in ("flows", "symptoms"):
         if not getattr(scenario, name):
@@ -177,24 +229,25 @@ def _check(scenario: Scenario, place: str) -> None:
     for index, flow in enumerate(scenario.flows):
         if flow.name in names[:index]:
             raise LabError(f"{place}flows[{index}].name: {flow.name!r} is there twice")
-        _check_ends(scenario.world, flow, f"{place}flows[{index}]")
+        _check_ends(world, flow, f"{place}flows[{index}]")
     used = [(f"truth.faults[{i}].flow", fault.flow) for i, fault in enumerate(scenario.truth.faults)]
     used += [(f"symptoms[{i}].flow", symptom.flow) for i, symptom in enumerate(scenario.symptoms)]
-    for i, verdict in enumerate(scenario.verdicts):
+    for i, verdict in enumerate(scenario.verdicts if isinstance(scenario, Scenario) else ()):
         if isinstance(verdict.flow, str):
             used.append((f"verdicts[{i}].flow", verdict.flow))
         else:
-            _check_ends(scenario.world, verdict.flow, f"{place}verdicts[{i}].flow")
+            _check_ends(world, verdict.flow, f"{place}verdicts[{i}].flow")
     for where, named in used:
         if named is not None and named not in names:
             raise LabError(f"{place}{where}: there is no flow {named!r}; there are {', '.join(names)}")
 
 
-def _check_ends(world: World, flow: FlowEnds, place: str) -> None:
+def _check_ends(world: World | None, flow: FlowEnds, place: str) -> None:
     if flow.port is not None and not 1 <= flow.port <= 65535:
         raise LabError(f"{place}.port: {flow.port} is no port: give 1 to 65535")
     for end, text in (("source", flow.source), ("destination", flow.destination)):
-        if text.casefold() in (machine.name.casefold() for machine in world.machines):
+        machines = [machine.name for machine in world.machines] if world is not None else [text]
+        if text.casefold() in map(str.casefold, machines):
             continue
         if ":" in text or text.replace(".", "").isdigit():
             try:
@@ -202,5 +255,4 @@ def _check_ends(world: World, flow: FlowEnds, place: str) -> None:
             except ValueError as error:
                 raise LabError(f"{place}.{end}: {text!r} is no address") from error
         elif end == "source" or "." not in text:
-            machines = ", ".join(machine.name for machine in world.machines)
-            raise LabError(f"{place}.{end}: the world has no machine {text!r}; it has {machines}")
+            raise LabError(f"{place}.{end}: the world has no machine {text!r}; it has {', '.join(machines)}")

@@ -12,6 +12,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ghost.lab.scenario import Scenario, WorldSource
 
+_TAPE = {
+    "type": "string",
+    "description": "In place of a world: the recordings, a file beside it (an export, or lines of JSON)",
+}
 _SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -23,9 +27,9 @@ def schema_of_scenarios() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A scenario of Ghost's lab",
         **scenario,
-        "properties": {**scenario["properties"], **source["properties"]},
+        "properties": {**scenario["properties"], **source["properties"], "tape": _TAPE},
         "required": sorted({*scenario["required"], "format"} - {"name", "world"}),
-        "oneOf": [{"required": ["base"]}, {"required": ["world"]}],
+        "oneOf": [{"required": ["base"]}, {"required": ["world"]}, {"required": ["tape"]}],
         "$defs": definitions,
     }
 

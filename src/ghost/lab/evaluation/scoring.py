@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ghost.lab.scenario import Scenario
+from ghost.lab.scenario import Case
 from ghost.lab.truth import Fault, Trap
 from ghost.net import known_kinds
 
@@ -29,9 +29,7 @@ class Score:
     outcome: str
 
 
-def score(
-    scenario: Scenario, report: Mapping[str, Any], commands: Iterable[str] = (), flow: str | None = None
-) -> Score:
+def score(scenario: Case, report: Mapping[str, Any], commands: Iterable[str] = (), flow: str | None = None) -> Score:
     """Return the score of a report's JSON. `commands`: all that were proposed; `flow`: what the complaint is about."""
     truth, causes = scenario.truth, list(report.get("causes") or [])
     beyond = unverifiable_layers(scenario)
@@ -58,7 +56,7 @@ def score(
     )
 
 
-def unverifiable_layers(scenario: Scenario) -> frozenset[str]:
+def unverifiable_layers(scenario: Case) -> frozenset[str]:
     """Return the layers that cannot be verified, since the scenario's approvals deny what would."""
     stated = scenario.truth.unverifiable
     return frozenset(
@@ -66,7 +64,7 @@ def unverifiable_layers(scenario: Scenario) -> frozenset[str]:
     )
 
 
-def class_of(scenario: Scenario) -> str:
+def class_of(scenario: Case) -> str:
     """Return what a table groups the scenario under: the layer of its fault."""
     layers = [known_kinds()[fault.kind].layer for fault in scenario.truth.faults]
     return HEALTHY if not layers else layers[0] if len(layers) == 1 else SEVERAL

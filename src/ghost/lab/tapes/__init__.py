@@ -4,12 +4,7 @@ No world stands behind a tape, so nothing of it follows from our model of a netw
 of its own. A tape is input from outside: nothing in it is run, and nothing is written outside the lab's directory.
 """
 
-from pathlib import Path
-
 from ghost.lab.tapes.playback import TAPE, TapeDirectory
 from ghost.lab.tapes.recordings import Tape, read_tape
 
-LIBRARY = Path(__file__).parent / "library"
-"""Tapes with their truth, made of what Azure answered to others."""
-
-__all__ = ["LIBRARY", "TAPE", "Tape", "TapeDirectory", "read_tape"]
+__all__ = ["TAPE", "Tape", "TapeDirectory", "read_tape"]

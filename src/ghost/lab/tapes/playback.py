@@ -1,11 +1,13 @@
 """A tape in a lab's directory, and the answer to a command.
 
-The second identical command gets the second recording, the last one repeats. An answer recorded without `--query`
-serves every projection and format. A packet capture has the name its caller gives it, in place of the recorded one.
+The second identical command gets the second recording, the last one repeats; a command that may not write, so that it
+cannot be counted, gets what was recorded as long after the last change. An answer recorded without `--query` serves
+every projection and format. A packet capture has the name its caller gives it, in place of the recorded one.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shlex
@@ -55,7 +57,7 @@ class TapeDirectory:
         lab = cls(path, clock, briefing, tape.recordings)
         private_dir(path)
         write_json(path / TAPE, {name: to_dict(getattr(lab, name)) for name in ("clock", "briefing", "recordings")})
-        write_json(path / "state.json", {"asked": {}, "captures": {}})
+        write_json(path / "state.json", {"asked": {}, "captures": {}, "last": {"moment": clock.monotonic(), "at": 0.0}})
         for name, content in (tape.captures or {}).items():
             write_bytes(path / "captures" / name, content)
         return lab
@@ -107,22 +109,37 @@ class TapeDirectory:
 
     def play(self, argv: Sequence[str]) -> Played:
         """Return what was recorded of a command, and count that it was asked."""
-        with changing_state(self.path) as state:
-            renamed: dict[str, str] = state["captures"]
-            asked, found = self._find(_replaced(argv, renamed))
-            if not found and asked.words == _CREATE:
-                asked, found = self._find_creation(argv, renamed)
-            if not found:
-                command = one_line(shlex.join(argv), 300)
-                return Played(NOT_RECORDED, stderr=f"ERROR: not recorded: this tape holds no answer to: {command}\n")
-            times = state["asked"].get(key := repr(asked), 0)
-            state["asked"][key] = times + 1
-            form, recording = found[min(times, len(found) - 1)]
+        try:
+            with changing_state(self.path) as state:
+                return self._played(argv, state)
+        except OSError as error:
+            if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+                raise
+        return self._played(argv, read_json(self.path / "state.json"))
+
+    def _played(self, argv: Sequence[str], state: dict[str, Any]) -> Played:
+        renamed: dict[str, str] = state["captures"]
+        asked, found = self._find(_replaced(argv, renamed))
+        if not found and asked.words == _CREATE:
+            asked, found = self._find_creation(argv, renamed)
+        if not found:
+            command = one_line(shlex.join(argv), 300)
+            return Played(NOT_RECORDED, stderr=f"ERROR: not recorded: this tape holds no answer to: {command}\n")
+        times = state["asked"].get(key := repr(asked), 0)
+        form, recording = found[min(max(times, self._passed(found, state)), len(found) - 1)]
+        state["asked"][key] = times + 1
+        state["last"] = {"moment": self.clock.monotonic(), "at": recording.at}
         if asked.words[: len(_DOWNLOAD)] == _DOWNLOAD and recording.exit_code == 0:
             self._download(recording, argv)
         back = {old: new for new, old in renamed.items()}
         output, stderr = _replaced((self._output(recording, form, asked), recording.stderr), back)
         return Played(recording.exit_code, output, stderr)
+
+    def _passed(self, found: Sequence[tuple[CommandForm, Recording]], state: Mapping[str, Any]) -> int:
+        """Return how many of several recordings were replaced by the next one in the time since the last change."""
+        last = state["last"]
+        now = self.clock.monotonic() - last["moment"] + (last["at"] or 0.0)
+        return sum(recording.at is not None and recording.at <= now for _, recording in found[1:])
 
     def _find(self, argv: Sequence[str]) -> tuple[CommandForm, list[tuple[CommandForm, Recording]]]:
         asked = form_of(argv, self._home)

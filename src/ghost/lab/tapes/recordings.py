@@ -14,7 +14,8 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ class Recording:
     stderr: str = ""
     missing: str | None = None
     """Why `output` is a part only."""
+    at: float | None = None
+    """Seconds since the first; None if not told."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ def _of_export(members: Mapping[str, zipfile.ZipInfo], archive: zipfile.ZipFile)
 
 def _recordings(lines: str, read: Read) -> Iterator[Recording]:
     """Yield the commands that ran to their end."""
+    began: datetime | None = None
     for number, line in enumerate(lines.splitlines(), 1):
         if not line.strip():
             continue
@@ -108,8 +112,11 @@ def _recordings(lines: str, read: Read) -> Iterator[Recording]:
                 raise ValueError("it is no object")
             if isinstance(record.get("exit_code", 0), int):
                 commands = record.get("modified_command") or record.get("command")
+                moment = _moment(record.get("timestamp"))
+                began = began or moment
+                at = (moment - began).total_seconds() if moment and began else None
                 for command in commands if isinstance(commands, list) else [commands]:
-                    yield _recording(command, record, read)
+                    yield replace(_recording(command, record, read), at=at)
         except (ValueError, TypeError, RecursionError) as error:
             raise LabError(f"line {number} is no recorded command: {one_line(str(error), 120)}") from error
 
@@ -128,6 +135,10 @@ def _recording(command: object, record: Mapping[str, Any], read: Read) -> Record
     elif record.get("output_truncated"):
         missing = one_line(str(record.get("output_missing") or "the rest was not kept"))
     return Recording(command, record.get("exit_code", 0), output, stderr, missing)
+
+
+def _moment(timestamp: object) -> datetime | None:
+    return datetime.fromisoformat(timestamp).astimezone(UTC) if isinstance(timestamp, str) else None
 
 
 def _text(content: bytes) -> str:
