@@ -89,9 +89,9 @@ def the_cause_is_right(finished: Finished, scenario: Scenario) -> None:
         assert name_of(fault.resource) in finished.summary
     else:
         assert finished.fault_layers == {"wire"}
-        lossy_to = {flow.source, flow.destination} - {fault.resource}
+        lossy_to = {flow.source, flow.destination} - {name_of(fault.resource)}
         assert re.search(
-            rf"from {re.escape(fault.resource)}\b.* to {re.escape(lossy_to.pop())}\b.* lost", finished.summary
+            rf"from {re.escape(name_of(fault.resource))}\b.* to {re.escape(lossy_to.pop())}\b.* lost", finished.summary
         ), finished.summary
 
 

@@ -233,7 +233,7 @@ def _check_bytes(desk: Desk, done: dict[str, Any]) -> None:
 
 def _check_finding(desk: Desk, result: dict[str, Any]) -> None:
     world, flow, (cause,) = desk.scenario.world, desk.scenario.flows[0], desk.scenario.truth.faults
-    assert (cause.kind, cause.resource) == ("packet_loss", flow.source)
+    assert (cause.kind, cause.resource) == ("packet_loss", f"virtualMachines/{flow.source}")
     first = json.loads(Path(result["semantic_json_path"]).read_text())["findings"][0]
     sender, receiver = world.address_of(flow.source), world.address_of(flow.destination)
     assert (first["kind"], first["blame"]) == ("loss", "network")

@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_network
 from random import Random
 from typing import Any
 
-from ghost.lab import Fault, Scenario, Symptom, Truth
+from ghost.lab import Fault, Scenario, Symptom
 from ghost.lab.truth import Edit
 from ghost.lab.world import SecurityGroup, World
 from ghost.net import SecurityRule, name_of, parse_ports
@@ -82,7 +82,8 @@ def renamed(scenario: Scenario, seed: int) -> Scenario:
         return string(value, key) if isinstance(value, str) else value
 
     tree = scenario.to_dict()
-    moving = {key: tree[key] for key in ("title", "symptoms", "flows", "world", "truth")}
+    moving = {key: tree[key] for key in ("title", "symptoms", "flows", "world", "truth", "verdicts")}
+    moving["symptoms"] = [{"text": scenario.symptom}]
     moving["world"]["seed"] = random.randrange(1, 2**31)
     return Scenario.from_dict({**tree, **walk(moving, "")})
 
@@ -109,7 +110,7 @@ def with_deny_at_other_end(scenario: Scenario) -> Scenario:
     mend = Edit(delete=f"{resource}/securityRules/{rule.name}")
     cause = Fault("security_rule", resource, rule.name, moved.direction, mend=(mend,))
     world = _with_rules(without, target, lambda rules: (*rules, moved))
-    return replace(scenario, world=world, truth=Truth((cause,)))
+    return replace(scenario, world=world, truth=replace(scenario.truth, faults=(cause,)))
 
 
 def with_loss_in_other_direction(scenario: Scenario) -> Scenario:
@@ -119,13 +120,15 @@ def with_loss_in_other_direction(scenario: Scenario) -> Scenario:
     traffic = tuple(
         replace(item, request_bytes=item.response_bytes, response_bytes=item.request_bytes) for item in world.traffic
     )
-    sender = flow.destination if cause.resource == flow.source else flow.source
+    lossy = name_of(str(cause.resource))
+    sender = flow.destination if lossy == flow.source else flow.source
+    mend = Edit(wire={"source": sender, "destination": lossy})
     symptom = f"Reads by {flow.source} from {flow.destination} on port {flow.port} stall and are slow"
     return replace(
         scenario,
         symptoms=(Symptom(symptom),),
         world=replace(world, faults=faults, traffic=traffic),
-        truth=Truth((replace(cause, resource=sender, mend=()),)),
+        truth=replace(scenario.truth, faults=(replace(cause, resource=sender, mend=(mend,)),)),
     )
 
 
@@ -136,7 +139,7 @@ def without_fault(scenario: Scenario) -> Scenario:
         rest = [r for r in world.security_group(name_of(fault.resource)).rules if r.name != fault.rule]
         world = _with_rules(world, name_of(fault.resource), lambda _: tuple(rest))
     flows = tuple(replace(flow, expect="works") for flow in scenario.flows)
-    return replace(scenario, world=world, flows=flows, truth=Truth())
+    return replace(scenario, world=world, flows=flows, truth=replace(scenario.truth, faults=()), verdicts=())
 
 
 # --- steps ---

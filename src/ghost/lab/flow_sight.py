@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ghost.lab.passages import UNTOLD, experience, passages
 from ghost.lab.tenant import interface_id
 from ghost.lab.truth import FlowEnds
-from ghost.lab.wire.conditions import Conditions, WireFault
 from ghost.lab.world import World
 from ghost.net import Flow, explain, walk
 
@@ -39,7 +38,7 @@ def look(world: World, flow: FlowEnds) -> FlowSight:
     sender = interface_id(world, world.machine(ends[0])) if ends[0] else None
     asked = Flow(flow.protocol, source, None, destination, flow.port)
     walked = walk(network, asked, source=sender)
-    ways = passages(network, asked, _conditions(world), source=sender)
+    ways = passages(network, asked, world.conditions, source=sender)
     stop = walked.first_stop
     untold = [hop for hop in walked.hops if hop.verdict == UNKNOWN and hop.kind not in UNTOLD]
     if stop is None and untold:
@@ -47,8 +46,4 @@ def look(world: World, flow: FlowEnds) -> FlowSight:
     verdict = {"passes": "pass", "unknown": UNKNOWN}.get(walked.outcome) or (stop.verdict if stop else "drop")
     found = tuple({"kind": f.kind, "resource": f.hop.resource} for f in explain(network, asked, source=sender))
     why = stop.reason if stop else "; ".join(way.reason for way in ways)
-    return FlowSight(experience(ways, _conditions(world)), verdict, stop.rule if stop else None, found, why)
-
-
-def _conditions(world: World) -> Conditions:
-    return Conditions(tuple(WireFault(each.source, each.destination, each.loss) for each in world.faults))
+    return FlowSight(experience(ways, world.conditions), verdict, stop.rule if stop else None, found, why)
