@@ -25,8 +25,15 @@ class BalancingRule:
 
 
 @dataclass(frozen=True)
+class Probe:
+    port: int
+    protocol: Literal["Tcp", "Http", "Https"] = "Tcp"
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class LoadBalancer:
-    """An internal load balancer with one frontend and one pool."""
+    """An internal load balancer with one frontend, one pool, and at most one probe for all its rules."""
 
     name: str
     resource_group: str
@@ -36,6 +43,7 @@ class LoadBalancer:
     members: tuple[str, ...] = ()
     """Network interfaces behind it."""
     rules: tuple[BalancingRule, ...] = ()
+    probe: Probe | None = None
 
 
 @dataclass(frozen=True)

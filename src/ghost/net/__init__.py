@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ghost.net.effective import InterfaceRoutes, groups_of, routes_of, tags_of
     from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
     from ghost.net.faults import Fault, explain
+    from ghost.net.firewall import AzureFirewall
     from ghost.net.gateways import Gateway, GatewayConnections, Site
     from ghost.net.guest_reading import read_guest
     from ghost.net.hops import Hop, Mend, Walk
@@ -63,6 +64,7 @@ __all__ = [
     "HOST_ADDRESS",
     "AdminRules",
     "Answer",
+    "AzureFirewall",
     "Direction",
     "EffectiveGroups",
     "EffectiveRoutes",
@@ -130,6 +132,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AzureFirewall": "ghost.net.firewall",
     "RuleSet": "ghost.net.resources",
     "Site": "ghost.net.gateways",
     "GatewayConnections": "ghost.net.gateways",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from ghost.lab.arm import effective_bodies
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request
 from ghost.lab.arm.operations import RESULTS, accepted
 from ghost.lab.arm.request_routing import IN_GROUP, Call, route
 from ghost.lab.arm.resource_reads import find_resource
 from ghost.lab.tenant import Body, folded, id_of, interface_id
+from ghost.lab.tenant.effective_bodies import effective_groups, effective_routes
 from ghost.lab.world import Machine, World
 from ghost.net import EffectiveRoutes, Flow, Interface, evaluate_gates, groups_of, select_route
 
@@ -33,8 +33,8 @@ def effective_security_groups(call: Call) -> Response:
     return _accepted(call, "effective_groups", _running_interface(call))
 
 
-RESULTS["effective_routes"] = lambda call: effective_bodies.effective_routes(call.world, _interface(call))
-RESULTS["effective_groups"] = lambda call: effective_bodies.effective_groups(call.world, _interface(call))
+RESULTS["effective_routes"] = lambda call: effective_routes(call.world.network, _interface(call))
+RESULTS["effective_groups"] = lambda call: effective_groups(call.world, call.world.network, _interface(call))
 
 
 @route("POST", f"{WATCHER}/nextHop")

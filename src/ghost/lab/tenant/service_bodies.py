@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ghost.lab.network_services import AddressRecord, LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
+from ghost.lab.network_services import AddressRecord, LoadBalancer, PrivateEndpoint, PrivateZone, Probe, PublicAddress
 from ghost.lab.tenant.bodies import STORAGE
 from ghost.lab.tenant.documents import Body, Documents, etag_of, guid
 from ghost.lab.tenant.network_bodies import BALANCER_POOL, NETWORKS, NICS, subnet_id
 from ghost.lab.world import World
 
-FRONTEND = "frontend"
+FRONTEND, PROBE = "frontend", "probe"
 BALANCERS, ADDRESSES = "Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses"
 ENDPOINTS, ZONES = "Microsoft.Network/privateEndpoints", "Microsoft.Network/privateDnsZones"
 STANDARD = {"name": "Standard", "tier": "Regional"}
@@ -60,6 +60,7 @@ def load_balancer(world: World, item: LoadBalancer) -> Body:
             "protocol": rule.protocol,
             "loadDistribution": "Default",
             "backendAddressPool": pool,
+            **({"probe": {"id": f"{own_id}/probes/{PROBE}"}} if item.probe else {}),
         }
         for rule in item.rules
     }
@@ -74,12 +75,18 @@ def load_balancer(world: World, item: LoadBalancer) -> Body:
         "frontendIPConfigurations": [{"name": FRONTEND, "properties": frontend}],
         "backendAddressPools": [{"name": BALANCER_POOL, "properties": {"backendIPConfigurations": []}}],
         "loadBalancingRules": [{"name": name, "properties": body} for name, body in rules.items()],
-        "probes": [],
+        "probes": [{"name": PROBE, "properties": _probe(item.probe)}] if item.probe else [],
         "inboundNatRules": [],
         "outboundRules": [],
         "inboundNatPools": [],
     }
     return {"id": own_id, "sku": STANDARD, "properties": properties}
+
+
+def _probe(probe: Probe) -> Body:
+    path = {"requestPath": probe.path or "/"} if probe.protocol != "Tcp" else {}
+    numbers = {"intervalInSeconds": 5, "numberOfProbes": 1, "probeThreshold": 1}
+    return {"protocol": probe.protocol, "port": probe.port, **path, **numbers}
 
 
 def private_endpoint(world: World, item: PrivateEndpoint) -> Body:

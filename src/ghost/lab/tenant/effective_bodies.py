@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Network, collapse_addresses, ip_network
 from typing import Any
 
+from ghost.lab.tenant.gateway_routes import learned_prefixes
 from ghost.lab.world import World
 from ghost.net import (
     HOST_ADDRESS,
     EffectiveRoutes,
     Interface,
+    Network,
     Route,
     RuleSet,
     SecurityRule,
@@ -35,17 +38,17 @@ NOT_INTERNET = (
 )
 
 
-def effective_groups(world: World, nic: Interface) -> dict[str, Any]:
+def effective_groups(world: World, network: Network, nic: Interface) -> dict[str, Any]:
     """Return the groups of the interface and of its subnet, as the walk meets them."""
-    _, subnet = world.network.subnet_of(nic)
+    _, subnet = network.subnet_of(nic)
     places = [(nic.security_group, "networkInterface", nic.id), (subnet.security_group, "subnet", subnet.id)]
-    tags = groups_of(world.network, nic).tags
+    tags = _tags(world, network, nic)
     return {
         "value": [
             {
                 "association": {place: {"id": own_id}},
                 "effectiveSecurityRules": [
-                    _effective_rule(world, tags, rule) for rule in world.network.one(RuleSet, group_id).rules
+                    _effective_rule(world, tags, rule) for rule in network.one(RuleSet, group_id).rules
                 ],
                 "networkSecurityGroup": {"id": group_id},
                 "tagMap": {},
@@ -56,8 +59,15 @@ def effective_groups(world: World, nic: Interface) -> dict[str, Any]:
     }
 
 
-def effective_routes(world: World, nic: Interface) -> dict[str, Any]:
-    return {"value": [_effective_route(route) for route in world.network.one(EffectiveRoutes, nic.id).routes]}
+def effective_routes(network: Network, nic: Interface) -> dict[str, Any]:
+    return {"value": [_effective_route(route) for route in network.one(EffectiveRoutes, nic.id).routes]}
+
+
+def _tags(world: World, network: Network, nic: Interface) -> ServiceTags:
+    """Return the tags with what gateways taught, which VirtualNetwork holds too."""
+    tags = groups_of(network, nic, as_configured=True).tags
+    learned = learned_prefixes(world, network, network.subnet_of(nic)[0])
+    return replace(tags, virtual_network=tuple(dict.fromkeys((*tags.virtual_network, *learned))))
 
 
 def _effective_rule(world: World, tags: ServiceTags, rule: SecurityRule) -> dict[str, Any]:
