@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
 import stat
 import subprocess
+import time
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -21,7 +25,7 @@ from ghost.lab import Briefing
 from ghost.lab.directory import LabClock
 from ghost.lab.launchers import RunningLab, reopen, start
 from ghost.lab.scenario import TapeScenario
-from ghost.lab.tapes import Tape, TapeDirectory, read_tape
+from ghost.lab.tapes import Tape, TapeDirectory, playback, read_tape
 from ghost.lab.tapes.command_forms import form_of
 from ghost.lab.tapes.playback import NOT_RECORDED
 from ghost.lab.tapes.recordings import MAX_MEMBER_BYTES, MAX_MEMBERS
@@ -64,7 +68,7 @@ def test_spellings_of_one_command_have_one_form():
 def tape_of(tmp_path: Path, *records: Mapping[str, Any]) -> TapeDirectory:
     file = tmp_path / "tape.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return TapeDirectory.create(tmp_path / "lab", read_tape(file), Briefing("tape", "it fails"), LabClock(0.0, 1.0))
+    return TapeDirectory.create(tmp_path / "lab", read_tape(file), Briefing("tape", ""), LabClock(time.time(), 1.0))
 
 
 def started(tape: Path, directory: Path) -> RunningLab:
@@ -107,6 +111,21 @@ def test_an_answer_serves_every_projection_and_format_and_repeats(tmp_path):
     for command, why in (("az vm list", "only a part"), (f"{show} --query 'a['", "jmespath")):
         with pytest.raises(LabError, match=why):
             play(lab, command)
+
+
+def test_a_command_that_may_not_write_gets_what_was_recorded_as_long_after_the_last_change(tmp_path):
+    status = "az network watcher packet-capture show-status -l westeurope -n c"
+    rows = [
+        {"command": f"{status}", "output": text, "timestamp": f"2026-01-01T00:00:{second:02d}Z"}
+        for second, text in ((0, "0\n"), (20, "1\n"), (50, "2\n"))
+    ]
+    lab = tape_of(tmp_path, *rows)
+    told = []
+    for seconds in (1, 10, 21, 49, 50, 900):
+        there = replace(lab, clock=LabClock(time.time() - seconds, 1.0))
+        with mock.patch.object(playback, "changing_state", side_effect=PermissionError(errno.EACCES, "no")):
+            told.append(play(there, status)[1].strip())
+    assert told == ["0", "0", "1", "1", "2", "2"]
 
 
 def test_the_export_of_a_session_is_a_tape(tmp_path, monkeypatch, capsys):
