@@ -7,12 +7,13 @@ to an editor. Files of the first format (`first_format.py`) load as well.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ghost.errors import LabError
 from ghost.lab.briefing import Answer, Approvals, Briefing
@@ -25,6 +26,8 @@ from ghost.policy import from_dict, to_dict
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 TAPES = Path(__file__).parent / "tapes" / "library"
+NUMBERED: Final = r"^edits\[\d+\]: "
+"""The place of an edit in a world, whose base may have edits of its own."""
 WORLDS = Path(__file__).parent / "worlds"
 """Base worlds: files of `base`, `world` and `edits`, as in a scenario."""
 
@@ -190,11 +193,21 @@ def world_from_source(
     if world is None:
         raise LabError(f"{place}world: missing: give [world], or the name of a base world as `base`")
     changed: World = edited(world, source.edits, f"{place}edits")
+    if _wrong_with(changed) is None:
+        return changed
+    states: list[World] = [edited(world, source.edits[:count]) for count in range(len(source.edits) + 1)]
+    number, wrong = next((n, wrong) for n, state in enumerate(states) if (wrong := _wrong_with(state)) is not None)
+    raise LabError(f"{place}{f'edits[{number - 1}]' if number else 'world'}: {wrong}")
+
+
+def _wrong_with(world: World) -> str | None:
+    """Return how a world contradicts itself, or what Azure would not take of its resources."""
     try:
-        check_world(changed)
+        check_world(world)
+        _ = world.network
     except LabError as error:
-        raise LabError(f"{place}world: {error}") from error
-    return changed
+        return re.sub(NUMBERED, "", str(error))
+    return None
 
 
 def _base_world(name: str, place: str, beside: Path | None, within: tuple[Path, ...]) -> World:

@@ -71,8 +71,9 @@ class Documents:
             return
         items = owner["properties"].setdefault(spelled, [])
         places = [at for at, item in enumerate(items) if item["name"].casefold() == name.casefold()]
-        items[places[0] : places[0] + 1] = [made] if places else []
-        if not places:
+        if places:
+            items[places[0]] = made
+        else:
             items.append(made)
 
     def delete(self, resource_id: str) -> bool:
