@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from ghost import lab
 from ghost.errors import LabError
+from ghost.lab.scenario import SCENARIOS, TAPES
 from ghost.lab.truth import Edit
 from tests.exhaustive import examples
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
@@ -80,7 +81,7 @@ def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
         lab.load_scenario("nope")
 
 
-GOOD = (Path(lab.__file__).parent / "scenarios" / "blocked-port.toml").read_text(encoding="utf-8")
+GOOD = (SCENARIOS / "blocked-port.toml").read_text(encoding="utf-8")
 WORLD = GOOD[GOOD.index("[approvals]") :]
 FIRST = """
 title = "A cache"
@@ -201,7 +202,7 @@ def test_a_damaged_file_is_one_line_of_error_and_never_a_defect(place: tuple[Any
 
 def test_the_schema_takes_every_scenario_and_no_typo() -> None:
     validator = jsonschema_rs.validator_for(lab.schema_of_scenarios())
-    for path in (Path(lab.__file__).parent / "scenarios").glob("*.toml"):
+    for path in (*SCENARIOS.glob("*.toml"), *TAPES.glob("*.toml")):
         assert not list(validator.iter_errors(tomllib.loads(path.read_text()))), path
     for old, new in (("title = ", "titel = "), (KIND, 'kind = "nsg"'), ("delete = ", "delet = "), ("[world]", "[w]")):
         assert not validator.is_valid(tomllib.loads(GOOD.replace(old, new, 1)))

@@ -76,7 +76,7 @@ def show_scenario(name: str, *, as_json: bool) -> None:
 def check_scenarios(names: Sequence[str], *, as_json: bool) -> int:
     """Print each check of the scenarios; without names, of Ghost's own. Returns 1 if one fails."""
     rows: list[dict[str, Any]] = []
-    for name in names or scenario_names():
+    for name in names or [*scenario_names(), *tape_names()]:
         for found in _findings(name):
             rows.append({"scenario": name, **asdict(found)})
             if not as_json:
@@ -89,7 +89,7 @@ def check_scenarios(names: Sequence[str], *, as_json: bool) -> int:
 
 def _findings(name: str) -> Iterator[Finding]:
     try:
-        yield from findings(load_scenario(name))
+        yield from findings(load_case(name))
     except LabError as error:
         yield Finding("loads", False, str(error))
 

@@ -10,7 +10,7 @@ from ghost.errors import LabError
 from ghost.lab.edits import edited
 from ghost.lab.evaluation.scoring import names
 from ghost.lab.flow_sight import UNKNOWN, FlowSight, look
-from ghost.lab.scenario import Scenario
+from ghost.lab.scenario import Case, Scenario
 from ghost.lab.truth import Fault, FlowEnds, Style
 from ghost.lab.world import World
 from ghost.net import is_address, known_kinds
@@ -27,13 +27,14 @@ class Finding:
     """What was found instead."""
 
 
-def findings(scenario: Scenario) -> Iterator[Finding]:
-    """Yield each check of a scenario and whether it passed."""
-    yield from _flows(scenario)
-    yield from _mends(scenario)
-    yield from _blamed(scenario)
-    yield from _verdicts(scenario)
-    yield _resources(scenario)
+def findings(scenario: Case) -> Iterator[Finding]:
+    """Yield each check of a scenario and whether it passed. Of a tape, which has no world, the symptoms."""
+    if isinstance(scenario, Scenario):
+        yield from _flows(scenario)
+        yield from _mends(scenario)
+        yield from _blamed(scenario)
+        yield from _verdicts(scenario)
+        yield _resources(scenario)
     if any(symptom.style for symptom in scenario.symptoms):  # the first format has none
         missing = [style for style in get_args(Style) if style not in {s.style for s in scenario.symptoms}]
         yield Finding("symptoms in five styles", not missing, f"missing: {', '.join(missing)}" if missing else "")
