@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from ghost.lab.arm import accounts, captures, diagnostics, guests, resource_reads
+from ghost.lab.arm import accounts, captures, diagnostics, guests, resource_changes, resource_reads
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response, subscription_not_found
 from ghost.lab.arm.request_routing import Call, find
 from ghost.lab.directory import LabDirectory
 from ghost.lab.tenant import guid
 from ghost.lab.world import World
 
-SERVICES = (accounts, captures, diagnostics, guests, resource_reads)
+SERVICES = (accounts, captures, diagnostics, guests, resource_changes, resource_reads)
 """Importing them fills the table of routes."""
 
 _VERBS = {"GET": "read", "HEAD": "read", "PUT": "write", "PATCH": "write", "DELETE": "delete"}

@@ -16,8 +16,10 @@ class BackReference:
     """`TYPE` or `TYPE/PART`: who refers."""
     field: str
     """Of the holder's properties; `(owner)`: the resource that it is below."""
+    other: str
+    """`TYPE` or `TYPE/PART`: who is referred to."""
     back: str
-    """Of the other end's properties."""
+    """Of the other's properties; no client sets it."""
     many: bool = False
 
 
@@ -33,8 +35,8 @@ PARTS: dict[str, dict[str, str]] = {
 
 
 def _back_reference(row: str) -> BackReference:
-    holder, field, back = row.split()
-    return BackReference(holder, field, back.removesuffix("[]"), back.endswith("[]"))
+    holder, field, other, back = row.split()
+    return BackReference(holder, field, other, back.removesuffix("[]"), back.endswith("[]"))
 
 
 BACK_REFERENCES: tuple[BackReference, ...] = tuple(map(_back_reference, _CONTENT["back_references"]))

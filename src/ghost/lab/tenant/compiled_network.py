@@ -46,7 +46,8 @@ def network_of_world(world: World) -> Network:
             network = network.with_resources(AdminRules, [AdminRules(id=home.id, rules=())])
     network = network.with_resources(Guest, guests, complete=True)
     interfaces = list(network.all(Interface).values())
-    within = [each.interface for each in (*network.all(AzureFirewall).values(), *network.all(Gateway).values())]
+    within = [firewall.interface for firewall in network.all(AzureFirewall).values()]
+    within += [gateway.interface for gateway in network.all(Gateway).values()]
     computed = [
         EffectiveRoutes(id=nic.id, routes=effective_routes(world, network, nic)) for nic in (*interfaces, *within)
     ]

@@ -64,7 +64,6 @@ def _body(world: World, kind: str, group: str, name: str, properties: Body) -> B
 def _subnet(world: World, item: Subnet) -> Body:
     properties: Body = {
         "addressPrefix": item.prefix,
-        "ipConfigurations": [],
         "serviceEndpoints": [
             {"provisioningState": "Succeeded", "service": service, "locations": ["*"]}
             for service in item.service_endpoints
@@ -190,11 +189,8 @@ def complete(documents: Documents) -> None:
             }
             for rule in default_rules()
         ]
-        for place in ("networkInterfaces", "subnets"):
-            properties.setdefault(place, [])
     for table in documents.of_type(TABLES):
         table["properties"].setdefault("routes", [])
-        table["properties"].setdefault("subnets", [])
     for network in documents.of_type(NETWORKS):
         network["properties"].setdefault("subnets", [])
         for peering in network["properties"].setdefault("virtualNetworkPeerings", []):

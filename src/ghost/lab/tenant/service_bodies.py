@@ -73,7 +73,7 @@ def load_balancer(world: World, item: LoadBalancer) -> Body:
     properties = {
         "resourceGuid": guid(own_id),
         "frontendIPConfigurations": [{"name": FRONTEND, "properties": frontend}],
-        "backendAddressPools": [{"name": BALANCER_POOL, "properties": {"backendIPConfigurations": []}}],
+        "backendAddressPools": [{"name": BALANCER_POOL}],
         "loadBalancingRules": [{"name": name, "properties": body} for name, body in rules.items()],
         "probes": [{"name": PROBE, "properties": _probe(item.probe)}] if item.probe else [],
         "inboundNatRules": [],

@@ -65,9 +65,12 @@ def _complete(world: World, documents: Documents) -> None:
     network_bodies.complete(documents)
     service_bodies.complete(documents)
     for rule in BACK_REFERENCES:
+        for other in _holders(documents, rule.other):
+            other["properties"].pop(rule.back, None)
+    for rule in BACK_REFERENCES:
         for holder in _holders(documents, rule.holder):
-            for other in _named_by(holder, rule.field):
-                _write_back(documents, other, rule.back, holder["id"], many=rule.many)
+            for named in _named_by(holder, rule.field):
+                _write_back(documents, named, rule.back, holder["id"], many=rule.many)
 
 
 def _holders(documents: Documents, holder: str) -> Iterator[Body]:
