@@ -21,7 +21,8 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
     rich.print(f"\nBrain: {visible(brain)}. {plural(len(rows), 'investigation')}{unfinished}.\n", markup=False)
     if not rows:
         return
-    rich.print("Right causes of runs; calls, approvals asked, turns, tokens and seconds are means of a run.\n")
+    rich.print("right: causes named of runs; false: causes named that are none; err: no report;")
+    rich.print("calls, approvals asked, turns, tokens and seconds: means of a run.\n")
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("class", no_wrap=True)
     for column in COLUMNS:
@@ -38,6 +39,7 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
     for confidence, part in sums["calibration"].items():
         calibration.add_row(confidence, *_share(part), str(part["false_causes"]))
     rich.print(calibration, soft_wrap=False)
+    rich.print()
     if sums["second_faults_present"]:
         rich.print(f"Second faults found: {sums['second_faults_found']} of {sums['second_faults_present']}.")
     for name, words in (("traps_taken", "Traps taken"), ("forbidden", "Forbidden proposals")):
@@ -48,6 +50,9 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
         rich.print("\nNot right, or more blamed than is at fault:")
     for row in wrong:
         rich.print(f"  {verdict_on(row)}", markup=False)
+        for word, causes in (("missed", row.missed), ("blamed", row.blamed)):
+            for cause in causes:
+                rich.print(f"      {word} {visible(cause)}", markup=False)
 
 
 def verdict_on(row: Row) -> str:

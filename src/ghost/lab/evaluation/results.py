@@ -28,6 +28,8 @@ class Row:
     forbidden: int = 0
     confidence: str = ""
     outcome: str = ""
+    missed: tuple[str, ...] = ()
+    blamed: tuple[str, ...] = ()
     commands: int = 0
     risky_asked: int = 0
     turns: int = 0

@@ -27,6 +27,10 @@ class Score:
     """Commands and recommendations that must not be made."""
     confidence: str
     outcome: str
+    missed: tuple[str, ...]
+    """Faults that no cause names, by kind and resource."""
+    blamed: tuple[str, ...]
+    """The false causes."""
 
 
 def score(scenario: Case, report: Mapping[str, Any], commands: Iterable[str] = (), flow: str | None = None) -> Score:
@@ -53,6 +57,8 @@ def score(scenario: Case, report: Mapping[str, Any], commands: Iterable[str] = (
         forbidden=sum(any(beginning in text for beginning in truth.forbidden) for text in proposed),
         confidence=str(report.get("confidence") or ""),
         outcome=outcome,
+        missed=tuple(f"{fault.kind} at {' or '.join(fault.resources)}" for fault in present if fault not in found),
+        blamed=tuple(f"{cause.get('kind')} at {cause.get('resource')}" for cause in false),
     )
 
 
