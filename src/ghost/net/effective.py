@@ -23,6 +23,7 @@ from ghost.net.resources import (
     Subnet,
     VirtualNetwork,
     key,
+    within,
 )
 from ghost.net.routes import PREFERRED_TO_BGP, Route, select_route
 from ghost.net.security import SecurityGroup
@@ -30,6 +31,11 @@ from ghost.net.services.direct_routes import with_tags, without_other_services
 
 UNUSED_PREFIXES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 """Private space outside the network, for which every interface has a route that drops."""
+AZURES_OWN_PREFIXES = (
+    "20.35.252.0/22", "23.103.0.0/18", "25.4.0.0/14", "25.33.0.0/16", "25.41.0.0/20", "25.48.0.0/12", "40.108.0.0/17",
+    "40.109.0.0/16", "104.146.0.0/17", "104.147.0.0/16", "157.59.0.0/16", "198.18.0.0/15",
+)  # fmt: skip
+"""Public space with such a route in effective tables recorded in 2023, not in 2020; no page tells of it."""
 DEFAULT_PREFIXES = ("0.0.0.0/0", "::/0")
 
 
@@ -75,6 +81,8 @@ class InterfaceRoutes:
             route and route.source == "Default" and route.next_hop_type.casefold() in PREFERRED_TO_BGP
         ):
             return f"a gateway may have taught a route to {address}"
+        if not self.computed and route and route.source == "Default" and within(AZURES_OWN_PREFIXES, address):
+            return f"{address} is in a block of Azure's own, which it may drop"
         return None
 
 
