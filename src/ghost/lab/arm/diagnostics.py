@@ -1,5 +1,7 @@
 """Effective routes and groups of an interface, and the network watcher's next hop and IP flow checks.
 
+What a walk needs is imported when it is asked for (`net.X`): the lab's az starts by the hundred without it.
+
 https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces,
 https://learn.microsoft.com/rest/api/network-watcher/
 """
@@ -7,16 +9,19 @@ https://learn.microsoft.com/rest/api/network-watcher/
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ghost import net
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request
 from ghost.lab.arm.operations import RESULTS, accepted
 from ghost.lab.arm.request_routing import IN_GROUP, Call, route
 from ghost.lab.arm.resource_reads import find_resource
 from ghost.lab.tenant import Body, folded, id_of, interface_id
-from ghost.lab.tenant.effective_bodies import effective_groups, effective_routes
 from ghost.lab.world import Machine, World
-from ghost.net import EffectiveRoutes, Flow, Interface, evaluate_gates, groups_of, select_route
+from ghost.net import Flow, evaluate_gates, select_route
+
+if TYPE_CHECKING:
+    from ghost.net import Interface
 
 NETWORK = "Microsoft.Network"
 WATCHER = f"{IN_GROUP}/providers/{NETWORK}/networkWatchers/{{watcher}}"
@@ -33,8 +38,20 @@ def effective_security_groups(call: Call) -> Response:
     return _accepted(call, "effective_groups", _running_interface(call))
 
 
-RESULTS["effective_routes"] = lambda call: effective_routes(call.world.network, _interface(call))
-RESULTS["effective_groups"] = lambda call: effective_groups(call.world, call.world.network, _interface(call))
+def _effective_routes(call: Call) -> dict[str, Any]:
+    from ghost.lab.tenant.effective_bodies import effective_routes
+
+    return effective_routes(call.world.network, _interface(call))
+
+
+def _effective_groups(call: Call) -> dict[str, Any]:
+    from ghost.lab.tenant.effective_bodies import effective_groups
+
+    return effective_groups(call.world, call.world.network, _interface(call))
+
+
+RESULTS["effective_routes"] = _effective_routes
+RESULTS["effective_groups"] = _effective_groups
 
 
 @route("POST", f"{WATCHER}/nextHop")
@@ -53,7 +70,7 @@ def _next_hop(call: Call) -> dict[str, Any]:
     body = call.request.json()
     network = call.world.network
     nic = interface_of(call.world, target_machine(call.world, body.get("targetResourceId")))
-    chosen = select_route(network.one(EffectiveRoutes, nic.id).routes, _address(body, "destinationIPAddress"))
+    chosen = select_route(network.one(net.EffectiveRoutes, nic.id).routes, _address(body, "destinationIPAddress"))
     if chosen is None:
         return {"nextHopType": "None", "routeTableId": "System Route"}
     _, subnet = network.subnet_of(nic)
@@ -71,7 +88,7 @@ def _ip_flow(call: Call) -> dict[str, Any]:
     far = _address(body, "remoteIPAddress"), _port(body, "remotePort")
     protocol, inbound = _text(body, "protocol"), _text(body, "direction").casefold() == "inbound"
     flow = Flow(protocol, *far, *near) if inbound else Flow(protocol, *near, *far)
-    met = groups_of(call.world.network, nic)
+    met = net.groups_of(call.world.network, nic)
     verdict = evaluate_gates(met.groups, flow, "Inbound" if inbound else "Outbound", met.tags)
     rule = verdict.rule
     kind = "defaultSecurityRules" if rule is None or rule.is_default else "securityRules"
@@ -100,7 +117,7 @@ def target_machine(world: World, resource_id: Any) -> Machine:
 
 
 def interface_of(world: World, vm: Machine) -> Interface:
-    return world.network.one(Interface, interface_id(world, vm))
+    return world.network.one(net.Interface, interface_id(world, vm))
 
 
 def invalid_reference(resource_id: str) -> ArmError:
@@ -124,7 +141,7 @@ def _running_interface(call: Call) -> Body:
 
 
 def _interface(call: Call) -> Interface:
-    return call.world.network.one(Interface, _running_interface(call)["id"])
+    return call.world.network.one(net.Interface, _running_interface(call)["id"])
 
 
 def _accepted(call: Call, operation: str, about: Body) -> Response:
