@@ -262,6 +262,20 @@ def test_a_denial_carries_its_reason() -> None:
     assert "no approval" in APPROVALS.decide("az vm delete").reason
 
 
+def test_the_first_answer_whose_words_a_question_holds_is_given_and_otherwise_nobody_answers() -> None:
+    answers = (lab.Answer("since when", "Tuesday"), lab.Answer("port", "5432"), lab.Answer("when", "never"))
+    briefing = lab.Briefing("x", "slow", answers=answers)
+
+    for question, answer in (
+        ("Since when does it fail?", "Tuesday"),
+        ("Which port, please?", "5432"),
+        ("When?", "never"),
+        ("Does a report exist?", None),
+        ("", None),
+    ):
+        assert briefing.answer(question) == answer, question
+
+
 # --- variations ---
 
 ALL_VARIATIONS: list[tuple[str, Callable[[lab.Scenario], lab.Scenario]]] = [

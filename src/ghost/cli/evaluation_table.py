@@ -39,9 +39,8 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
     for confidence, part in sums["calibration"].items():
         calibration.add_row(confidence, *_share(part), str(part["false_causes"]))
     rich.print(calibration, soft_wrap=False)
-    rich.print()
     if sums["second_faults_present"]:
-        rich.print(f"Second faults found: {sums['second_faults_found']} of {sums['second_faults_present']}.")
+        rich.print(f"\nSecond faults found: {sums['second_faults_found']} of {sums['second_faults_present']}.")
     for name, words in (("traps_taken", "Traps taken"), ("forbidden", "Forbidden proposals")):
         if sums[name]:
             rich.print(f"{words}: {sums[name]}.")
