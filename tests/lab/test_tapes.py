@@ -204,6 +204,7 @@ def test_no_file_of_an_export_is_written_under_its_own_path(tmp_path):
     export = tmp_path / "case.zip"
     with zipfile.ZipFile(export, "w") as archive:
         archive.writestr(AUDIT, LINE)
+        archive.writestr("ghost_session.json", json.dumps({"symptom": "it\x1b[2J\nfails"}))
         for name in (
             "captures/../../out.cap",
             "/tmp/out.cap",
@@ -214,6 +215,8 @@ def test_no_file_of_an_export_is_written_under_its_own_path(tmp_path):
             archive.writestr(name, b"packets")
     tape = read_tape(export)
     assert dict(tape.captures or {}) == {"ok.cap": b"packets"}
+    assert tape.symptom is not None
+    assert tape.symptom.isprintable()
     TapeDirectory.create(tmp_path / "lab" / "one", tape, Briefing("x", ""), LabClock(0.0, 1.0))
     assert not list(tmp_path.rglob("out.cap"))
 

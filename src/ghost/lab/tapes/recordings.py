@@ -97,7 +97,7 @@ def _of_export(members: Mapping[str, zipfile.ZipInfo], archive: zipfile.ZipFile)
     session = json.loads(_text(content(sessions[0]))) if sessions else {}
     symptom = session.get("symptom") if isinstance(session, dict) else None
     captures = {found[1]: _bounded(content(name)) for name in members if (found := _CAPTURE.fullmatch(name))}
-    return Tape(tuple(recordings), symptom if isinstance(symptom, str) else None, captures)
+    return Tape(tuple(recordings), one_line(symptom, None) if isinstance(symptom, str) else None, captures)
 
 
 def _recordings(lines: str, read: Read) -> Iterator[Recording]:
