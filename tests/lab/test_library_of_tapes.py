@@ -25,6 +25,7 @@ from ghost.net import (
     read_interfaces,
     walk,
 )
+from tests.net.description import described
 
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "azure-recorded"
 STYLES = {"vague", "error", "address", "service", "ticket"}
@@ -122,6 +123,20 @@ def test_the_model_judges_as_azure_did(tmp_path):
         assert ("Allow" if ours.allowed else "Deny") == jmespath.search(access, verdict), command
         assert ours.rule is not None
         assert jmespath.search(rule, verdict).endswith(ours.rule.name), command
+
+    hop = told(
+        tape, f"{WATCHER} show-next-hop -g cli_test_nw_vm000001 --vm vm1 --source-ip 10.0.0.9 --dest-ip 10.0.0.6"
+    )
+    assert hop == {"nextHopType": "VirtualNetwork", "routeTableId": "System Route"}
+    network = described(["vnet v 10.0.0.0/24", "subnet v/s 10.0.0.0/24", "vm vm1 10.0.0.9 v/s", "vm vm2 10.0.0.6 v/s"])
+    walked = walk(network, Flow("Tcp", "10.0.0.9", None, "10.0.0.6", 22))
+    assert next(hop.rule for hop in walked.hops if hop.kind == "route") == "10.0.0.0/24 -> VnetLocal, Default route"
+    check = told(
+        tape, f"{WATCHER} test-connectivity --source-resource {VM} --dest-address www.microsoft.com --dest-port 80"
+    )
+    assert (check["connectionStatus"], check["hops"][-1]["type"]) == ("Reachable", "Internet")
+    outbound = walk(network, Flow("Tcp", "10.0.0.9", None, check["hops"][-1]["address"], 80))
+    assert not [hop for hop in outbound.hops if hop.stops]
 
     tape = opened("peering-without-access", tmp_path / "peering")
     for command, source, destination in CONNECTIONS:
