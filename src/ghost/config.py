@@ -182,11 +182,10 @@ class Settings:
             object.__setattr__(self, one.name, _value(one, given, environment))
 
     def as_environment(self) -> dict[str, str]:
-        """The variables that make the same settings elsewhere, but for the workspace and the memories."""
+        """The variables that make the same settings in another process."""
         values = {one.metadata["variable"]: getattr(self, one.name) for one in fields(self)}
-        kept = values.keys() - {"GHOST_WORKSPACE", "DB_PATH", "GHOST_DATABASE_URL", "LOG_DIR"}
-        shown = {name: values[name] for name in kept if values[name] is not None}
-        return {n: v.get_secret_value() if isinstance(v, SecretStr) else str(v) for n, v in shown.items()}
+        stated = {name: value for name, value in values.items() if value is not None}
+        return {n: v.get_secret_value() if isinstance(v, SecretStr) else str(v) for n, v in stated.items()}
 
     def allowlist(self) -> list[str]:
         """The domains that pages may be read from; `["*"]` for any."""

@@ -40,6 +40,8 @@ from ghost.text import visible
 
 GHOST: Final = (sys.executable, "-I", "-c", "import sys; from ghost.cli import main; sys.exit(main())")
 STDOUT: Final = Path("-")
+NOT_INHERITED: Final = {"GHOST_WORKSPACE", "DB_PATH", "GHOST_DATABASE_URL", "LOG_DIR", "GHOST_PRIVATE"}
+"""Settings that an investigation of a simulated network has of its own: no memories, and real names in its report."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,8 @@ def evaluate(evaluation: Evaluation) -> int:
     with _directory(evaluation.keep_in) as directory:
         brain = choose_brain(evaluation.wish, settings, Workspace(directory)).brain.name
         jobs = [Job(_words(run, evaluation.wish), directory / run.name) for run in runs]
-        environment = {
-            **{name: value for name, value in os.environ.items() if name not in {"DB_PATH", "GHOST_DATABASE_URL"}},
-            **settings.as_environment(),
-        }
+        inherited = {**os.environ, **settings.as_environment()}
+        environment = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}
         rows: dict[int, Row] = {}
         interrupted: KeyboardInterrupt | None = None
         ended = run_side_by_side(

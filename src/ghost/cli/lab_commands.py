@@ -29,7 +29,7 @@ from ghost.lab import (
     stop_lab,
     tape_names,
 )
-from ghost.text import visible
+from ghost.text import plural, visible
 
 
 def list_scenarios(*, as_json: bool) -> None:
@@ -82,9 +82,9 @@ def check_scenarios(names: Sequence[str], *, as_json: bool) -> int:
             if not as_json:
                 why = "" if found.passed else f": {found.detail}"
                 print(f"{'ok  ' if found.passed else 'FAIL'} {visible(f'{name}: {found.check}{why}')}")
-    if as_json:
-        print(json.dumps(rows, indent=2))
-    return int(not all(row["passed"] for row in rows))
+    failed = sum(not row["passed"] for row in rows)
+    print(json.dumps(rows, indent=2) if as_json else f"{plural(len(rows), 'check')}, {failed} failed")
+    return int(failed > 0)
 
 
 def _findings(name: str) -> Iterator[Finding]:

@@ -184,7 +184,7 @@ def reach(
 
 @app.command("eval", epilog='Example: ghost eval --scenarios "blocked-*" --brain offline --json score.json')
 def evaluate(
-    more: Annotated[list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="More scenarios.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="SCENARIO", help="More scenarios.")] = None,
     scenarios: Annotated[
         list[str] | None,
         typer.Option(
@@ -355,7 +355,7 @@ def lab_show(
 
 @lab_app.command("check", epilog="Example: ghost lab check ./my-scenario.toml")
 def lab_check(
-    scenarios: Annotated[list[str] | None, typer.Argument(metavar="[FILE|NAME]...", help="Default: all.")] = None,
+    scenarios: Annotated[list[str] | None, typer.Argument(metavar="FILE|NAME", help="Default: all.")] = None,
     json_: JsonOption = False,
 ) -> None:
     """Prove that the faults of scenarios do what they say, and that their mends cure them.
