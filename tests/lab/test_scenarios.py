@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from ghost import lab
 from ghost.errors import LabError
-from ghost.lab.scenario import SCENARIOS, TAPES
-from ghost.lab.truth import Edit
+from ghost.lab.flow_sight import look
+from ghost.lab.scenario import SCENARIOS, TAPES, WORLDS, world_from_source
+from ghost.lab.truth import Edit, FlowEnds
 from tests.exhaustive import examples
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
 
@@ -156,6 +157,14 @@ def test_bases_that_lead_to_each_other_are_refused(tmp_path: Path) -> None:
         lab.read_scenario(tmp_path / "case.toml")
     (tmp_path / "one.toml").write_text(WORLD[WORLD.index("[world]") :])
     assert lab.read_scenario(tmp_path / "case.toml").world == lab.load_scenario("blocked-port").world
+
+
+def test_base_worlds_are_sound() -> None:
+    for base in WORLDS.glob("*.toml"):
+        world = world_from_source({"base": base.stem}, "x: ")
+        for each in world.traffic:
+            ends = FlowEnds(source=each.client, destination=each.server, protocol=each.protocol, port=each.port)
+            assert look(world, ends).experience == "works", (base.stem, each)
 
 
 def test_files_of_the_first_format_load_and_mean_the_same(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from ghost.lab.scenario import Case
 from ghost.lab.truth import Fault, Trap
 from ghost.net import known_kinds
 
-HEALTHY, SEVERAL = "healthy", "two faults"
+HEALTHY, SEVERAL = "healthy", "several faults"
 
 
 @dataclass(frozen=True)
