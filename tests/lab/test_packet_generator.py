@@ -22,7 +22,8 @@ from ghost.lab.wire.dialogues import PROTOCOLS, Sizes, Turn, dialogue
 from ghost.lab.wire.frames import ACK, FIN, RST, SYN, checksum
 from ghost.lab.wire.packet_generator import synthesize
 from ghost.lab.wire.simulation import Simulation
-from ghost.lab.wire.tcp_endpoint import LINUX, WINDOWS, Endpoint, Segment, Stack
+from ghost.lab.wire.tcp_endpoint import Endpoint
+from ghost.lab.wire.tcp_segments import LINUX, WINDOWS, Segment, Stack
 from ghost.lab.world import Listener, Machine
 from tests.exhaustive import examples
 
@@ -75,10 +76,12 @@ def packet(moment: int, frame: bytes) -> Packet:
     assert folded(datagram[:20]) == 0xFFFF
     protocol, segment = datagram[9], datagram[20:]
     pseudo = datagram[12:20] + bytes([0, protocol]) + len(segment).to_bytes(2, "big")
+    pseudo = b"" if protocol == 1 else pseudo
     assert folded(pseudo + segment) == 0xFFFF
     here, there = (".".join(map(str, datagram[a : a + 4])) for a in (12, 16))
     ports = struct.unpack(">HH", segment[:4])
     if protocol != 6:
+        ports = (0, 0) if protocol == 1 else ports
         return Packet(moment, frame, here, there, datagram[8], protocol, ports, payload=segment[8:])
     sequence, acknowledgement, offset, flags = struct.unpack(">IIBB", segment[4:14])
     return Packet(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from ghost.lab.passages import Passage, Sighting, experience, passages
+from ghost.lab.passages import Passage, Sighting, experience, ways_of
 from ghost.lab.wire.conditions import Conditions, OutsideHost, ServiceFault, WireFault
 from ghost.net import Network
 from ghost.net.guest import read_iptables
@@ -49,7 +49,7 @@ class Case:
     forward: str
     backward: str | None = None
     flow: str = TO_B
-    filters: Mapping[str, str] | None = None
+    filters: Mapping[str, str] = field(default_factory=dict)
     answers_with: str = ""
 
 
@@ -99,14 +99,13 @@ CASES = [
 ]  # fmt: skip
 
 
-def network_of(case: Case) -> Network:
-    made = described(case.lines)
-    for machine, line in (case.filters or {}).items():
-        known = made.get(Guest, machine_id(machine)) or Guest(id=machine_id(machine))
-        read = read_iptables(f"{FILTER}\n{line}\nCOMMIT\n")
-        changed = Guest(id=known.id, packet_filter=read, listeners=known.listeners, forwards=known.forwards)
-        made = made.with_resources(Guest, [changed])
-    return made
+def filtered(network: Network, filters: Mapping[str, str]) -> Network:
+    """Return the network with a rule of iptables in these guests."""
+    for machine, line in filters.items():
+        known = network.get(Guest, machine_id(machine)) or Guest(id=machine_id(machine))
+        changed = replace(known, packet_filter=read_iptables(f"{FILTER}\n{line}\nCOMMIT\n"))
+        network = network.with_resources(Guest, [changed])
+    return network
 
 
 def shown(seen: Sequence[Sighting]) -> str:
@@ -121,7 +120,7 @@ def shown(seen: Sequence[Sighting]) -> str:
 
 
 def of(case: Case) -> tuple[Passage, ...]:
-    return passages(network_of(case), flow(case.flow), Conditions(outside=(OUTSIDE,)))
+    return ways_of(filtered(described(case.lines), case.filters), flow(case.flow), Conditions(outside=(OUTSIDE,)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.says)
@@ -136,7 +135,7 @@ def test_passages_and_where_they_are_seen(case: Case) -> None:
 def test_what_people_say_of_each() -> None:
     said = {case.says: experience(of(case), Conditions()) for case in CASES}
     assert set(said.values()) == {"works", "blocked", "refused"}
-    ways = passages(described(PAIR), flow(TO_B), Conditions())
+    ways = ways_of(described(PAIR), flow(TO_B), Conditions())
     for expected, conditions in (
         ("lossy", Conditions((WireFault("va", "vb", 0.1),))),
         ("lossy", Conditions((WireFault("vb", "va", 0.1),))),

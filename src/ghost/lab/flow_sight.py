@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ghost.lab.passages import UNTOLD, experience, passages
+from ghost.lab.passages import UNTOLD, experience, ways_of
 from ghost.lab.tenant import interface_id
 from ghost.lab.truth import FlowEnds
 from ghost.lab.world import World
@@ -38,7 +38,7 @@ def look(world: World, flow: FlowEnds) -> FlowSight:
     sender = interface_id(world, world.machine(ends[0])) if ends[0] else None
     asked = Flow(flow.protocol, source, None, destination, flow.port)
     walked = walk(network, asked, source=sender)
-    ways = passages(network, asked, world.conditions, source=sender)
+    ways = ways_of(network, asked, world.conditions, source=sender)
     stop = walked.first_stop
     untold = [hop for hop in walked.hops if hop.verdict == UNKNOWN and hop.kind not in UNTOLD]
     if stop is None and untold:

@@ -63,9 +63,13 @@ class Passage:
     far: OutsideHost | None = None
     """The destination, where it is outside."""
 
+    def seen_by(self, machine: str) -> bool:
+        return any(sighting.name == machine for sighting in (*self.forward, *self.backward))
+
     @property
-    def arrives(self) -> bool:
-        return self.outcome in ("accepted", "refused", "answer lost")
+    def host(self) -> str:
+        """Return who gets the packets: a machine by name, an outside host by address."""
+        return next(reversed(self.parties(self.forward)), "")
 
     def parties(self, ways: Sequence[Sighting]) -> tuple[str, ...]:
         """Return the hosts of one direction in order: machines by name, outside hosts by address."""
@@ -82,12 +86,16 @@ class Passage:
         return tuple(conditions.on_wire(name, names[at + 1 :]) for at, name in enumerate(names[:-1]))
 
 
-def passages(network: Network, flow: Flow, conditions: Conditions, *, source: str | None = None) -> tuple[Passage, ...]:
+def ways_of(network: Network, flow: Flow, conditions: Conditions, *, source: str | None = None) -> tuple[Passage, ...]:
     """Return what becomes of a flow: one passage, or one for each member of a pool that may take a connection.
 
     `source`: id of the interface that sends, where several have its address.
     """
-    return tuple(_passage(network, way, conditions) for way in _ways(walk(network, flow, source=source)))
+    walked = walk(network, flow, source=source)
+    far = None if is_address(flow.destination_address) else conditions.outside_host(flow.destination_address)
+    if far is not None and not any(hop.sight for hop in walked.hops):  # No zone of Azure's has the name.
+        walked = walk(network, replace(flow, destination_address=far.address), source=source)
+    return tuple(_passage(network, way, conditions) for way in _ways(walked))
 
 
 def experience(
@@ -103,7 +111,7 @@ def experience(
     way = ways[0]
     links = [*way.links(way.forward, conditions), *way.links(way.backward, conditions)]
     port = protocol_port[1] if protocol_port else way.flow.destination_port
-    served = conditions.of_service(way.parties(way.forward)[-1], port) if way.forward else None
+    served = conditions.of_service(way.host, port)
     if any(_breaks(link) for link in links) or (served is not None and _fails(served)):
         return "broken"
     if any(link.loss >= NOTICED_LOSS for link in links):

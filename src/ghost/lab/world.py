@@ -234,6 +234,7 @@ class World:
 
     @property
     def conditions(self) -> Conditions:
+        """What is wrong on the wire and with services."""
         return Conditions(self.faults, self.services, self.outside, self.clocks)
 
     def single_machines(self) -> tuple[Machine, ...]:
@@ -283,14 +284,6 @@ class World:
 
     def location_of(self, resource_group: str) -> str:
         return self.group(resource_group).location
-
-    def loss(self, source: str, destination: str) -> float:
-        """Return the share of packets lost from machine `source` to machine `destination`."""
-        delivered = 1.0
-        for fault in self.faults:
-            if (fault.source, fault.destination) == (source, destination):
-                delivered *= 1.0 - fault.loss
-        return 1.0 - delivered
 
     def resource_id(self, kind: str, resource_group: str, *names: str) -> str:
         """Return the id; `kind` is an Azure type, `Microsoft.Network/virtualNetworks/subnets`, with one name per

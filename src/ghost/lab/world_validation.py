@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from typing import Any
 
 from ghost.errors import LabError
+from ghost.lab.wire.conditions import ANYWHERE
 from ghost.lab.world import SecurityGroup, VirtualNetwork, World, named
-from ghost.net import Prefix, parse_ports
+from ghost.net import Prefix, is_address, parse_ports
 from ghost.policy import from_dict, to_dict
 
 
@@ -48,13 +49,23 @@ def check_world(world: World) -> None:
     for name in (name for item in world.scale_sets for name in item.machines):
         world.machine(name)
     _check_services(world)
-    for traffic in world.traffic:
-        world.machine(traffic.client), world.machine(traffic.server)
+    outside = {host.name for host in world.outside}
+    for host in _hosts_named(world):
+        if host not in outside and host != ANYWHERE and not is_address(host):
+            world.machine(host)
     for fault in world.faults:
-        world.machine(fault.source), world.machine(fault.destination)
-        if not 0.0 <= fault.loss <= 1.0:
-            raise LabError(f"loss from {fault.source} to {fault.destination} is {fault.loss}: give 0 to 1")
+        for share in (fault.loss, fault.reordered, fault.duplicated):
+            if not 0.0 <= share <= 1.0:
+                raise LabError(f"a share of packets from {fault.source} to {fault.destination} is {share}: give 0 to 1")
     _network(world.local.address.partition("/")[0])
+
+
+def _hosts_named(world: World) -> Iterator[str]:
+    """Yield the machines and addresses that traffic and conditions are about."""
+    yield from (host for traffic in world.traffic for host in (traffic.client, traffic.server))
+    yield from (host for fault in world.faults for host in (fault.source, fault.destination))
+    yield from (service.machine for service in world.services)
+    yield from (clock.machine for clock in world.clocks)
 
 
 def _check_texts(value: Any, place: str) -> None:

@@ -111,7 +111,11 @@ def network_of(bodies: Iterable[Body], told: Mapping[tuple[type[Resource], str],
 
 def _told(network: Network, kind: type[Resource], answers: Mapping[str, Any]) -> Network:
     found = [each for of, answer in answers.items() for each in resources_of(Missing(kind, of), answer, "")]
-    return network.with_resources(kind, found, complete=True)
+    network = network.with_resources(kind, found, complete=True)
+    parts = [part for resource in found for part in resource.parts]
+    for of in dict.fromkeys(map(type, parts)):
+        network = network.with_resources(of, [part for part in parts if type(part) is of])
+    return network
 
 
 def _below(owner: str, bodies: Iterable[Body]) -> list[Body]:

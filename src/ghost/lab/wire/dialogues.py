@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from random import Random
 from typing import Literal
+
+from ghost.lab.wire.certificates import certificate
+from ghost.lab.wire.conditions import ServiceFault
 
 Side = Literal["client", "server"]
 
 TLS_RECORD = 16_000
+OK = b"HTTP/1.1 200 OK"
+CERTIFICATE_EXPIRED, CERTIFICATE_UNKNOWN, PROTOCOL_VERSION = 45, 46, 70
 TEXT = b"abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -24,6 +30,8 @@ class Turn:
     octets: bytes
     pause: float
     """Seconds between the end of the turn before and this one: what the application thinks."""
+    ends: Literal["", "close", "reset"] = ""
+    """What the side does in place of speaking."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,35 @@ class Sizes:
     response: int
 
 
-def dialogue(port: int, sizes: Sizes, server_name: str, random: Random) -> list[Turn]:
-    """Return the dialogue of a client and a server on `port`; TLS for unknown ports."""
-    return PROTOCOLS.get(port, tls)(sizes, server_name, random)
+def dialogue(
+    port: int,
+    sizes: Sizes,
+    server_name: str,
+    random: Random,
+    *,
+    service: ServiceFault | None = None,
+    idle_seconds: float = 0.0,
+) -> list[Turn]:
+    """Return the dialogue of a client and a server on `port`; TLS for unknown ports.
+
+    `service`: how the service behaves. `idle_seconds`: pause before the request.
+    """
+    if service is not None and service.tls:
+        return failing_handshake(service.tls, server_name, random)
+    turns = PROTOCOLS.get(port, tls)(sizes, server_name, random)
+    answer = max(number for number, turn in enumerate(turns) if turn.side == "server")
+    asked = turns[answer - 1]
+    turns[answer - 1] = replace(asked, pause=asked.pause + idle_seconds)
+    if service is not None:
+        late = replace(turns[answer], pause=turns[answer].pause + service.answers_after_ms / 1000)
+        if service.http_status is not None and late.octets.startswith(OK):
+            late = replace(
+                late,
+                octets=f"HTTP/1.1 {service.http_status} {HTTPStatus(service.http_status).phrase}".encode()
+                + late.octets[len(OK) :],
+            )
+        turns[answer] = replace(late, ends=service.ends)
+    return turns
 
 
 def tls(sizes: Sizes, server_name: str, random: Random) -> list[Turn]:
@@ -49,13 +83,36 @@ def tls(sizes: Sizes, server_name: str, random: Random) -> list[Turn]:
     ]
 
 
+def failing_handshake(why: str, server_name: str, random: Random) -> list[Turn]:
+    """Return a handshake that ends with an alert: the server's about the version (RFC 8446, 6.2), or the client's about
+    the certificate, which TLS 1.2 (RFC 5246) shows in the clear.
+    """
+    session = random.randbytes(32)
+    hello = Turn("client", _client_hello(server_name, session, random), 0.0004)
+    if why == "version":
+        return [hello, Turn("server", _alert(PROTOCOL_VERSION), 0.0012)]
+    expired = why == "expired"
+    shown = certificate(server_name if expired else f"other.{server_name}", random, expired=expired)
+    chain = struct.pack(">I", len(shown))[1:] + shown
+    flight = (
+        _handshake(2, b"\x03\x03" + random.randbytes(32) + bytes([len(session)]) + session + b"\xc0\x2b\x00\0\0"),
+        _handshake(11, struct.pack(">I", len(chain))[1:] + chain),
+        _handshake(
+            12, b"\x03\x00\x17\x41" + b"\x04" + random.randbytes(64) + b"\x04\x03\x00\x40" + random.randbytes(64)
+        ),
+        _handshake(14, b""),
+    )
+    alert = _alert(CERTIFICATE_EXPIRED if expired else CERTIFICATE_UNKNOWN)
+    return [hello, Turn("server", b"".join(flight), 0.0021), Turn("client", alert, 0.0015)]
+
+
 def http(sizes: Sizes, server_name: str, random: Random) -> list[Turn]:
     head = f"GET /status HTTP/1.1\r\nHost: {server_name}\r\nUser-Agent: probe/1.0\r\nAccept: */*\r\n"
     padding = max(sizes.request - len(head) - 20, 8)
     request = f"{head}X-Request: {_text(padding, random).decode()}\r\n\r\n".encode()
     body = _text(sizes.response, random)
-    answer = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    return [Turn("client", request, 0.0003), Turn("server", answer + body, _thinking(random))]
+    head = f"\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n\r\n"
+    return [Turn("client", request, 0.0003), Turn("server", OK + head.encode() + body, _thinking(random))]
 
 
 def redis(sizes: Sizes, _server_name: str, random: Random) -> list[Turn]:
@@ -122,6 +179,10 @@ def _sealed(size: int, random: Random) -> bytes:
     return _records(b"\x17", random.randbytes(size + 17))
 
 
+def _alert(description: int) -> bytes:
+    return _records(b"\x15", bytes([2, description]))
+
+
 def _handshake(kind: int, body: bytes) -> bytes:
     return _records(b"\x16", bytes([kind]) + struct.pack(">I", len(body))[1:] + body)
 
@@ -141,7 +202,7 @@ def _client_hello(server_name: str, session: bytes, random: Random) -> bytes:
             _extension(51, struct.pack(">HHH", 36, 0x001D, 32) + random.randbytes(32)),
         )
     )
-    suites = struct.pack(">HHH", 4, 0x1301, 0x1302)
+    suites = struct.pack(">HHHH", 6, 0x1301, 0x1302, 0xC02B)
     body = b"\x03\x03" + random.randbytes(32) + bytes([len(session)]) + session + suites + b"\x01\x00"
     return _handshake(1, body + struct.pack(">H", len(extensions)) + extensions)
 

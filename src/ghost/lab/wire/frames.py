@@ -1,7 +1,7 @@
 """Encoding of frames and capture files: Ethernet, ARP, IPv4, UDP, TCP, DNS and classic pcap.
 
-Sends nothing and does not know the world. Layouts: RFC 826 (ARP), 791 (IPv4), 768 (UDP), 9293 (TCP), 1035 (DNS), and
-https://wiki.wireshark.org/Development/LibpcapFileFormat.
+Sends nothing and does not know the world. Layouts: RFC 826 (ARP), 791 (IPv4), 792 (ICMP), 768 (UDP), 9293 (TCP), 1035
+(DNS), and https://wiki.wireshark.org/Development/LibpcapFileFormat.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
 ETHERTYPE_IPV4 = 0x0800
 ETHERTYPE_ARP = 0x0806
-PROTOCOL_TCP, PROTOCOL_UDP = 6, 17
+PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP = 1, 6, 17
+UNREACHABLE = {
+    "net-unreachable": 0, "host-unreachable": 1, "prot-unreachable": 2, "port-unreachable": 3,
+    "fragmentation-needed": 4, "net-prohibited": 9, "host-prohibited": 10, "admin-prohibited": 13,
+}  # fmt: skip
+"""Codes of ICMP destination unreachable, as packet filters name them."""
+QUOTED = 548
+"""Octets of the packet that an ICMP error is about (RFC 1812, 4.3.2.3)."""
 
 SNAPLEN = 65535
 LINKTYPE_ETHERNET = 1
@@ -68,6 +75,13 @@ def udp(source: str, destination: str, source_port: int, destination_port: int, 
     # RFC 768: a checksum that computes to zero is sent as all ones; zero means "none".
     value = _with_pseudo_header(source, destination, PROTOCOL_UDP, head + b"\0\0" + payload) or 0xFFFF
     return head + struct.pack(">H", value) + payload
+
+
+def unreachable(code: str, about: bytes, mtu: int = 0) -> bytes:
+    """Return an ICMP destination unreachable (RFC 792, 1191) about a packet."""
+    body = struct.pack(">HH", 0, mtu) + about[:QUOTED]
+    head = bytes([3, UNREACHABLE[code]])
+    return head + struct.pack(">H", checksum(head + b"\0\0" + body)) + body
 
 
 @dataclass(frozen=True)
@@ -133,7 +147,7 @@ def tcp(
 
 
 DNS_TYPES = {"A": 1, "CNAME": 5, "SOA": 6, "AAAA": 28}
-NXDOMAIN = 3
+SERVFAIL, NXDOMAIN = 2, 3
 
 
 def dns_name(name: str) -> bytes:
@@ -146,9 +160,11 @@ def dns_query(identifier: int, name: str, record_type: str) -> bytes:
     return head + dns_name(name) + struct.pack(">HH", DNS_TYPES[record_type], 1)
 
 
-def dns_answer(identifier: int, name: str, record_type: str, addresses: Sequence[str], ttl: int = 60) -> bytes:
-    """Return the answer to `dns_query`: A records, or NXDOMAIN without any."""
-    flags = 0x8180 if addresses else 0x8180 | NXDOMAIN
+def dns_answer(
+    identifier: int, name: str, record_type: str, addresses: Sequence[str], ttl: int = 60, failure: int = NXDOMAIN
+) -> bytes:
+    """Return the answer to `dns_query`: A records, or the failure without any."""
+    flags = 0x8180 if addresses else 0x8180 | failure
     head = struct.pack(">HHHHHH", identifier, flags, 1, len(addresses), 0, 0)
     question = dns_name(name) + struct.pack(">HH", DNS_TYPES[record_type], 1)
     records = b"".join(

@@ -1,4 +1,4 @@
-"""Captures of the simulated world: the frames at a machine's interface in a time window.
+"""Captures of the simulated world: the frames at a machine's interfaces in a time window.
 
 `synthesize` depends only on world, window and seed. Every conversation starts at its own time with its own randomness,
 so captures of both ends show the same packets, and one started in the middle shows the rest. As with Azure's agent,
@@ -8,23 +8,31 @@ captures are taken in the guest, inside all security groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from hashlib import sha256
 from ipaddress import ip_network
 from random import Random
 
-from ghost.lab.reachability import listens, passage, reaches_internet
-from ghost.lab.wire.conditions import Traffic
-from ghost.lab.wire.conversation_simulation import LIFETIME_SECONDS, HostPair, TcpConversation, UdpExchange
+from ghost.lab.passages import Passage
+from ghost.lab.tenant.bodies import id_of
+from ghost.lab.wire.conditions import OutsideHost, ServiceFault, Traffic
+from ghost.lab.wire.conversation_simulation import (
+    LIFETIME_SECONDS,
+    LOOKUP_RETRY_SECONDS,
+    HostPair,
+    TcpConversation,
+    UdpExchange,
+)
 from ghost.lab.wire.dialogues import Sizes, dialogue, http, tls
-from ghost.lab.wire.frames import dns_answer, dns_query, mac_bytes, pcap
-from ghost.lab.wire.network_paths import AZURE_GATEWAY_MAC, Host, Path, gateway_arp_exchange
+from ghost.lab.wire.frames import NXDOMAIN, SERVFAIL, dns_answer, dns_query, pcap
+from ghost.lab.wire.network_paths import See, gateway_arp_exchange
+from ghost.lab.wire.scene import FIRST_PORT, PORTS, Scene, host_pair, scene_of
 from ghost.lab.wire.simulation import Simulation
-from ghost.lab.wire.tcp_endpoint import LINUX, WINDOWS
+from ghost.lab.wire.tcp_segments import LINUX
 from ghost.lab.world import World
-from ghost.net import HOST_ADDRESS
+from ghost.net import HOST_ADDRESS, is_address, name_of
 
 PACKET_BUDGET = 8000
 """Approximate maximum of packets; beyond it only every second, third, ... connection is generated."""
@@ -32,9 +40,11 @@ GATEWAY_PERIOD_SECONDS = 10.0
 RESOLVER_PERIOD_SECONDS = 6.0
 HOST_PERIOD_SECONDS = 8.0
 STORAGE_PERIOD_SECONDS = 12.0
-HOST_DELAY_SECONDS = 0.00025
-STORAGE_DELAY_SECONDS = 0.0012
+STORAGE_DELAY_MS = 1.2
 STORAGE_HOPS = 9
+SNAT_EPOCH_SECONDS = 900.0
+"""At multiples of it all ports are taken to be free, so that captures of any window agree."""
+DNS_PORT = 53
 
 
 @dataclass
@@ -49,6 +59,10 @@ class Window:
         if self.start <= moment < self.end:
             self.frames.append((moment, frame))
 
+    def watcher(self, moment: int) -> See:
+        """Return what takes the frames of a conversation that begins at this moment."""
+        return lambda at, frame: self.add(moment + round(at * 1e6), frame)
+
     def beginnings(self, period: float, lifetime: float, randomness: str) -> Iterator[tuple[int, int, Random]]:
         """Yield number, time and randomness of every occurrence in the window of an event with a `period`."""
         first = math.floor((self.start / 1e6 - lifetime) / period)
@@ -60,54 +74,137 @@ class Window:
 
 
 def synthesize(world: World, vm_name: str, start: datetime, seconds: float, seed: int) -> bytes:
-    """Return a classic pcap of `seconds` from `start` (timezone-aware) at the interface of `vm_name`, ordered by
+    """Return the capture of a machine of a world, as `drawn` does."""
+    return drawn(scene_of(world), name_of(id_of(world, world.machine(vm_name))), start, seconds, seed)
+
+
+def drawn(scene: Scene, machine: str, start: datetime, seconds: float, seed: int) -> bytes:
+    """Return a classic pcap of `seconds` from `start` (timezone-aware) at the interfaces of `machine`, ordered by
     time.
     """
     begin = round(start.timestamp() * 1e6)
     window = Window(begin, begin + round(seconds * 1e6))
-    name = world.machine(vm_name).name
-    randomness = f"{world.seed}/{seed}"
-    for index, traffic in enumerate(world.traffic):
-        if name in (world.machine(traffic.client).name, world.machine(traffic.server).name):
-            _add_traffic(world, traffic, name, window, f"{randomness}/traffic/{index}")
-    _add_background(world, name, window, f"{randomness}/background/{name}")
-    return pcap(sorted(window.frames, key=lambda frame: frame[0]))
+    randomness = f"{scene.seed}/{seed}"
+    for index, traffic in enumerate(scene.traffic):
+        _add_traffic(scene, traffic, machine, window, f"{randomness}/traffic/{index}")
+    _add_background(scene, machine, window, f"{randomness}/background/{machine}")
+    clock = scene.conditions.clock(machine)
+
+    def shown(moment: int) -> int:
+        return moment + round(clock.offset_ms * 1000 + clock.drift_ppm * (moment - begin) / 1e6)
+
+    return pcap(sorted(((shown(moment), frame) for moment, frame in window.frames), key=lambda frame: frame[0]))
 
 
-def _add_traffic(world: World, traffic: Traffic, captured: str, window: Window, randomness: str) -> None:
-    client, server = world.machine(traffic.client), world.machine(traffic.server)
-    fate = passage(world, client.name, server.name, traffic.protocol, traffic.port)
-    if not fate.leaves or traffic.connections_per_minute <= 0:
+def _add_traffic(scene: Scene, traffic: Traffic, captured: str, window: Window, randomness: str) -> None:
+    if traffic.connections_per_minute <= 0:
         return
-    delay = world.rtt_ms / 2000
-    lost_forward, lost_backward = world.loss(client.name, server.name), world.loss(server.name, client.name)
-    answers_pass = fate.gate != "return_route"
-    stride = _stride(traffic, (window.end - window.start) / 1e6, len(world.traffic))
-    first_port = Random(randomness).randrange(28_000)  # noqa: S311
-    for number, moment, random in window.beginnings(60 / traffic.connections_per_minute, LIFETIME_SECONDS, randomness):
+    server = traffic.name or traffic.server
+    ways = scene.ways(traffic.client, server, traffic.protocol, traffic.port)
+    asked = None if is_address(scene.address(server)) else _lookup(scene, traffic, server, ways[0])
+    if not any(way.seen_by(captured) for way in (*ways, *([asked.way] if asked else ()))):
+        return
+    stride = _stride(traffic, (window.end - window.start) / 1e6, len(scene.traffic))
+    first_port = Random(randomness).randrange(PORTS)  # noqa: S311
+    lifetime = LIFETIME_SECONDS + traffic.idle_seconds
+    period = 60 / traffic.connections_per_minute
+    without_port = _without_port(scene, traffic, ways[0], window, randomness)
+    for number, moment, random in window.beginnings(period, lifetime, randomness):
         if number % stride:
             continue
-        simulation = Simulation()
-        here = _host(world, client.name, random, captured, window, moment)
-        there = _host(world, server.name, random, captured, window, moment)
-        meeting = HostPair(
-            simulation,
-            random,
-            here,
-            there,
-            client_port=32_768 + (first_port + number) % 28_000,
-            server_port=traffic.port,
-            forward=Path(simulation, random, here, there, delay, delay / 20, lost_forward, open=fate.arrives),
-            backward=Path(simulation, random, there, here, delay, delay / 20, lost_backward, open=answers_pass),
-            listening=listens(server, traffic.protocol, traffic.port),
-        )
-        if traffic.protocol == "Tcp":
-            sizes = Sizes(traffic.request_bytes, traffic.response_bytes)
-            TcpConversation(meeting, dialogue(traffic.port, sizes, server.name, random)).run()
+        simulation, sees = Simulation(), {captured: window.watcher(moment)}
+        way, port = ways[number % len(ways)], FIRST_PORT + (first_port + number) % PORTS
+        pair = host_pair(scene, simulation, random, way, sees, port, no_port=number in without_port)
+        begin = _conversation(scene, traffic, way, pair, random).start
+        if asked is not None:
+            pair = host_pair(scene, simulation, random, asked.way, sees, port)
+            is_all = traffic.port == DNS_PORT
+            begin = _query(scene, asked, pair, random, (lambda: None) if is_all else begin).start
+        begin()
+        simulation.run(lifetime)
+
+
+def _conversation(
+    scene: Scene, traffic: Traffic, way: Passage, pair: HostPair, random: Random
+) -> TcpConversation | UdpExchange:
+    service = _service(scene, way, traffic.port, random)
+    if traffic.protocol == "Tcp":
+        sizes, name = Sizes(traffic.request_bytes, traffic.response_bytes), traffic.name or traffic.server
+        turns = dialogue(traffic.port, sizes, name, random, service=service, idle_seconds=traffic.idle_seconds)
+        return TcpConversation(pair, turns, service)
+    question = random.randbytes(min(traffic.request_bytes, 1400))
+    answer = random.randbytes(min(traffic.response_bytes, 1400))
+    late = service.answers_after_ms / 1000 if service is not None else 0.0
+    return UdpExchange(pair, question, None if service is not None and service.ends else answer, 0.002 + late)
+
+
+def _service(scene: Scene, way: Passage, port: int, random: Random) -> ServiceFault | None:
+    """Return how the service behaves that a connection meets; None: as it should."""
+    service = scene.conditions.of_service(way.host, port)
+    return service if service is not None and random.random() < service.share else None
+
+
+def _without_port(scene: Scene, traffic: Traffic, way: Passage, window: Window, randomness: str) -> frozenset[int]:
+    """Return the numbers of the connections for which all ports of translation are held by others."""
+    limits = (link for link in way.links(way.forward, scene.conditions) if link.snat_ports is not None)
+    if (limit := next(limits, None)) is None:
+        return frozenset()
+    lasts = limit.snat_hold_seconds + traffic.idle_seconds
+    epoch = (window.start / 1e6 - LIFETIME_SECONDS - traffic.idle_seconds) // SNAT_EPOCH_SECONDS * SNAT_EPOCH_SECONDS
+    freed: deque[int] = deque()
+    failed = set()
+    period = 60 / traffic.connections_per_minute
+    since = replace(window, start=round(epoch * 1e6))
+    for number, moment, _ in since.beginnings(period, 0.0, randomness):
+        while freed and freed[0] <= moment:
+            freed.popleft()
+        if len(freed) >= (limit.snat_ports or 0):
+            failed.add(number)
         else:
-            question = random.randbytes(min(traffic.request_bytes, 1400))
-            answer = random.randbytes(min(traffic.response_bytes, 1400))
-            UdpExchange(meeting, question, answer, 0.002).run()
+            freed.append(moment + round(lasts * 1e6))
+    return frozenset(failed)
+
+
+# ---------------------------------------------------------------------------------------------------------- names
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    name: str
+    way: Passage
+    """To the server that the client asks."""
+    addresses: tuple[str, ...]
+
+
+def _lookup(scene: Scene, traffic: Traffic, name: str, then: Passage) -> _Lookup:
+    """Return how a client resolves a name before it connects; `then`: what becomes of the connection."""
+    is_all = traffic.port == DNS_PORT
+    server = traffic.server if is_all else scene.dns_server(traffic.client)
+    if not is_all and then.hop is not None and then.hop.fault == "dns_server_unreachable":
+        server = then.hop.rule or server
+    known = dict(scene.names).get(name)
+    addresses = {seen.flow.destination_address for seen in then.forward[:1]} or ({known} if known else set())
+    return _Lookup(name, scene.ways(traffic.client, server, "Udp", DNS_PORT)[0], tuple(filter(is_address, addresses)))
+
+
+def _query(
+    scene: Scene, asked: _Lookup, pair: HostPair, random: Random, on_answered: Callable[[], None]
+) -> UdpExchange:
+    service = _service(scene, asked.way, DNS_PORT, random)
+    identifier = random.getrandbits(16)
+    failure = service.dns if service is not None else ""
+    addresses = () if failure else asked.addresses
+    code = SERVFAIL if failure == "servfail" else NXDOMAIN
+    answer = dns_answer(identifier, asked.name, "A", addresses, failure=code)
+    late = random.uniform(0.0006, 0.004) + (service.answers_after_ms / 1000 if service is not None else 0.0)
+    return UdpExchange(
+        pair,
+        dns_query(identifier, asked.name, "A"),
+        None if failure == "silent" else answer,
+        late,
+        retries=LOOKUP_RETRY_SECONDS,
+        on_answered=on_answered if addresses else lambda: None,
+    )
 
 
 def _stride(traffic: Traffic, seconds: float, flows: int) -> int:
@@ -117,81 +214,43 @@ def _stride(traffic: Traffic, seconds: float, flows: int) -> int:
     return max(1, math.ceil(expected * flows / PACKET_BUDGET))
 
 
-def _host(world: World, machine: str, random: Random, captured: str, window: Window, moment: int) -> Host:
-    interface = world.interface_of(machine)
-    stack = WINDOWS if world.machine(machine).os == "Windows" else LINUX
-    host = Host(interface.address, mac_bytes(interface.mac), stack, identification=random.getrandbits(16))
-    if machine == captured:
-        host.sees = lambda at, frame: window.add(moment + round(at * 1e6), frame)
-    return host
+# ----------------------------------------------------------------------------------------------------- background
 
 
-def _add_background(world: World, machine: str, window: Window, randomness: str) -> None:
+def _add_background(scene: Scene, machine: str, window: Window, randomness: str) -> None:
     """Add Azure's background traffic: ARP, DNS queries, agent calls, HTTPS."""
-    network = ip_network(world.subnet_of(world.interface_of(machine)).prefix)
-    gateway = str(network[1])
+    interface = scene.interface(machine)
+    if interface is None:
+        return
+    gateway = str(ip_network(scene.network.subnet_of(interface)[1].prefixes[0])[1])
     for _, moment, random in window.beginnings(GATEWAY_PERIOD_SECONDS, 1.0, f"{randomness}/arp"):
-        host = _host(world, machine, random, machine, window, moment)
-        gateway_arp_exchange(Simulation(), host, gateway, random.uniform(40e-6, 160e-6))
+        see, mac = window.watcher(moment), scene.mac(interface.id)
+        gateway_arp_exchange(see, mac, interface.address, gateway, random.uniform(40e-6, 160e-6))
 
-    names = _names(world)
+    to_resolver = scene.ways(machine, scene.dns_server(machine), "Udp", DNS_PORT)[0]
     for number, moment, random in window.beginnings(RESOLVER_PERIOD_SECONDS, 10.0, f"{randomness}/dns"):
-        name, address = names[number % len(names)]
-        meeting = _outside(world, machine, random, window, moment, number, HOST_ADDRESS, 53, HOST_DELAY_SECONDS, 0)
-        identifier = random.getrandbits(16)
-        question, answer = dns_query(identifier, name, "A"), dns_answer(identifier, name, "A", [address])
-        UdpExchange(meeting, question, answer, random.uniform(0.0006, 0.004)).run()
+        name, address = scene.names[number % len(scene.names)]
+        pair = _pair(scene, to_resolver, machine, window, moment, random, number)
+        _query(scene, _Lookup(name, to_resolver, (address,)), pair, random, lambda: None).start()
+        pair.simulation.run(LIFETIME_SECONDS)
 
-    for number, moment, random in window.beginnings(HOST_PERIOD_SECONDS, LIFETIME_SECONDS, f"{randomness}/agent"):
-        meeting = _outside(world, machine, random, window, moment, number, HOST_ADDRESS, 80, HOST_DELAY_SECONDS, 0)
-        TcpConversation(meeting, http(Sizes(220, 1800), HOST_ADDRESS, random)).run()
+    name, address = scene.names[0]
+    store = OutsideHost(address, name, (443,), hops=STORAGE_HOPS, delay_ms=STORAGE_DELAY_MS)
+    known = replace(scene, conditions=replace(scene.conditions, outside=(*scene.conditions.outside, store)))
+    for server, port, period, sizes, talk in (
+        (HOST_ADDRESS, 80, HOST_PERIOD_SECONDS, Sizes(220, 1800), http),
+        (address, 443, STORAGE_PERIOD_SECONDS, Sizes(900, 6000), tls),
+    ):
+        way = known.ways(machine, server, "Tcp", port)[0]
+        if way.outcome == "accepted":
+            for number, moment, random in window.beginnings(period, LIFETIME_SECONDS, f"{randomness}/{port}"):
+                pair = _pair(known, way, machine, window, moment, random, number)
+                TcpConversation(pair, talk(sizes, name if port == 443 else server, random)).start()
+                pair.simulation.run(LIFETIME_SECONDS)
 
-    name, address = names[0]
-    if reaches_internet(world, machine, address, "Tcp", 443):
-        for number, moment, random in window.beginnings(
-            STORAGE_PERIOD_SECONDS, LIFETIME_SECONDS, f"{randomness}/https"
-        ):
-            delay = STORAGE_DELAY_SECONDS
-            meeting = _outside(world, machine, random, window, moment, number, address, 443, delay, STORAGE_HOPS)
-            TcpConversation(meeting, tls(Sizes(900, 6000), name, random)).run()
 
-
-def _outside(
-    world: World,
-    machine: str,
-    random: Random,
-    window: Window,
-    moment: int,
-    number: int,
-    address: str,
-    port: int,
-    delay: float,
-    hops: int,
+def _pair(
+    scene: Scene, way: Passage, machine: str, window: Window, moment: int, random: Random, number: int
 ) -> HostPair:
-    """Add a machine's conversation with a healthy platform service."""
-    simulation = Simulation()
-    here = _host(world, machine, random, machine, window, moment)
-    there = Host(address, AZURE_GATEWAY_MAC, LINUX, identification=random.getrandbits(16))
-    return HostPair(
-        simulation,
-        random,
-        here,
-        there,
-        client_port=32_768 + (7919 * port + number) % 28_000,
-        server_port=port,
-        forward=Path(simulation, random, here, there, delay, delay / 20, hops=hops),
-        backward=Path(simulation, random, there, here, delay, delay / 20, hops=hops),
-        listening=True,
-    )
-
-
-def _names(world: World) -> list[tuple[str, str]]:
-    """Return names that machines resolve; those unknown to the local machine get a derived address."""
-    known = {entry.name: entry.address for entry in world.local.names}
-    names = [f"{account.name}.blob.core.windows.net" for account in world.storage_accounts]
-    return [(name, known.get(name) or _public_address(name)) for name in (*names, "management.azure.com")]
-
-
-def _public_address(name: str) -> str:
-    third, fourth = sha256(name.encode()).digest()[:2]
-    return f"20.60.{third}.{max(fourth, 1) % 255}"
+    port = FIRST_PORT + (7919 * (way.flow.destination_port or 0) + number) % PORTS
+    return host_pair(scene, Simulation(), random, way, {machine: window.watcher(moment)}, port)

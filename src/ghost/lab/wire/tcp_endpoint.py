@@ -8,75 +8,24 @@ reduce them to 32 bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from random import Random
 from typing import Literal
 
 from ghost.lab.wire.frames import ACK, FIN, PSH, RST, SYN, TcpOptions
 from ghost.lab.wire.simulation import Event, Simulation
+from ghost.lab.wire.tcp_segments import InFlight, Segment, Stack, merged
 
 DUPLICATE_ACKS_FOR_LOSS = 3
 DELAYED_ACK_SECONDS = 0.040
 INITIAL_RTO_SECONDS = 1.0
 MAXIMUM_RTO_SECONDS = 60.0
 INITIAL_WINDOW_SEGMENTS = 10
+IP_AND_TCP_HEADERS = 40
+TIMESTAMPS = 12
+"""Octets of the option, padded."""
 
 State = Literal["closed", "listen", "syn_sent", "syn_received", "established"]
-
-
-@dataclass(frozen=True)
-class Stack:
-    """TCP parameters of an operating system."""
-
-    ttl: int
-    mss: int
-    syn_window: int
-    window_scale: int
-    timestamps: bool
-    minimum_rto_seconds: float
-    syn_retries: int
-
-
-LINUX = Stack(64, 1460, 64240, 7, True, 0.2, 6)
-WINDOWS = Stack(128, 1460, 64240, 8, False, 0.3, 4)
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A segment passed to the network layer."""
-
-    sequence: int
-    acknowledgement: int
-    flags: int
-    window: int
-    options: TcpOptions
-    payload: bytes = b""
-
-    @property
-    def length(self) -> int:
-        """Return the sequence space used; SYN and FIN count one each."""
-        return len(self.payload) + bool(self.flags & SYN) + bool(self.flags & FIN)
-
-    @property
-    def end(self) -> int:
-        return self.sequence + self.length
-
-
-@dataclass
-class InFlight:
-    """A segment sent and not yet acknowledged."""
-
-    sequence: int
-    flags: int
-    payload: bytes
-    sent_at: float
-    transmissions: int = 1
-    sacked: bool = False
-    lost: bool = False
-
-    @property
-    def end(self) -> int:
-        return self.sequence + len(self.payload) + bool(self.flags & (SYN | FIN))
 
 
 class Endpoint:
@@ -106,6 +55,8 @@ class Endpoint:
         self._ahead: list[tuple[int, int]] = []
         self._peer_fin: int | None = None
         self._peer_closed = False
+        self._reads: int | None = None
+        self._unread = 0
         self._peer_timestamp = 0
         self._peer_window = 0
         self._peer_scale = 0
@@ -122,6 +73,8 @@ class Endpoint:
         self._rtt_variance = 0.0
         self._backoff = 0
         self._retransmission: Event | None = None
+        self._window_probe: Event | None = None
+        self._probes = 0
 
     # What the application does.
 
@@ -147,14 +100,31 @@ class Endpoint:
         """Stop at once without a segment, like a connection attempt after its application's timeout."""
         self.state = "closed"
         self._flight.clear()
-        for event in (self._retransmission, self._delayed_ack):
+        for event in (self._retransmission, self._delayed_ack, self._window_probe):
             if event is not None:
                 event.cancel()
+
+    def reset(self) -> None:
+        """End the connection with a reset."""
+        self._emit(Segment(self._sequence_next, self._expected, RST | ACK, 0, TcpOptions()))
+        self.abandon()
+
+    def stop_reading(self, after: int) -> None:
+        """Read so many octets more and then none: the window closes when the buffer is full."""
+        self._reads = after
+
+    def read_again(self) -> None:
+        octets, self._unread, self._reads = self._unread, 0, None
+        if self.state == "established":
+            self._acknowledge_now()
+            self._on_octets(octets)
 
     # What arrives.
 
     def receive(self, segment: Segment) -> None:
         if self.state == "closed":
+            if segment.flags & ACK and not segment.flags & RST:
+                self._transmit(Segment(segment.acknowledgement, 0, RST, 0, TcpOptions()))
             return
         if segment.flags & RST:
             self.abandon()
@@ -171,12 +141,26 @@ class Endpoint:
         self._receive_acknowledgement(segment)
         if segment.length:
             self._receive_octets(segment)
+        elif segment.sequence == self._expected - 1:  # A probe of the window, or a keep-alive.
+            self._acknowledge_now()
         if self.state == "established":
             self._fill_window()
 
+    def too_big(self, mtu: int) -> None:
+        """Go on with smaller segments, and repeat what is in flight in such: a router said that it takes no more."""
+        self._mss = min(self._mss, mtu - IP_AND_TCP_HEADERS - (TIMESTAMPS if self._timestamps else 0))
+        pieces: list[InFlight] = []
+        for sent in self._flight:
+            cuts = range(0, max(len(sent.payload), 1), self._mss) if len(sent.payload) > self._mss else (0,)
+            for cut in cuts:
+                piece = sent.payload[cut : cut + self._mss]
+                pieces.append(replace(sent, sequence=sent.sequence + cut, payload=piece, lost=len(cuts) > 1))
+        self._flight = pieces
+        self._fill_window()
+
     def _receive_syn(self, segment: Segment) -> None:
         self._timestamps = self._stack.timestamps and segment.options.timestamps is not None
-        self._mss = min(self._stack.mss, segment.options.mss or 536) - (12 if self._timestamps else 0)
+        self._mss = min(self._stack.mss, segment.options.mss or 536) - (TIMESTAMPS if self._timestamps else 0)
         if segment.options.timestamps is not None:
             self._peer_timestamp = segment.options.timestamps[0]
         self._peer_scale = segment.options.window_scale or 0
@@ -263,6 +247,7 @@ class Endpoint:
         arrived = self._expected - before
         self._unacked_octets += arrived
         fin_reached = self._peer_fin is not None and self._expected >= self._peer_fin and not self._peer_closed
+        octets = self._taken(arrived - int(fin_reached))
         # RFC 5681: at once for every second full segment, for a segment out of order, and for one that fills a gap.
         if not in_order or fin_reached or self._unacked_octets >= 2 * self._mss:
             if fin_reached:
@@ -271,9 +256,16 @@ class Endpoint:
                 self._acknowledge_now()
         elif self._delayed_ack is None:
             self._delayed_ack = self._simulation.after(DELAYED_ACK_SECONDS, self._acknowledge_now)
-        octets = arrived - int(fin_reached)
         if octets > 0:
             self._on_octets(octets)
+
+    def _taken(self, octets: int) -> int:
+        """Return how many of the octets that arrived the application reads; the others stay in the buffer."""
+        if self._reads is None:
+            return octets
+        taken = min(octets, self._reads)
+        self._reads, self._unread = self._reads - taken, self._unread + octets - taken
+        return taken
 
     # What leaves.
 
@@ -288,7 +280,10 @@ class Endpoint:
             elif self._pending:
                 size = min(self._mss, len(self._pending))
                 if window < size or self._sequence_next - self._unacknowledged + size > self._peer_window:
+                    if not self._flight and self._window_probe is None:
+                        self._probe_window_later()
                     return
+                self._probes = 0
                 payload, self._pending = self._pending[:size], self._pending[size:]
                 self._emit_new(ACK | (PSH if not self._pending else 0), payload)
             elif self._closing and not self._fin_sent:
@@ -296,6 +291,19 @@ class Endpoint:
                 self._emit_new(FIN | ACK, b"")
             else:
                 return
+
+    def _probe_window_later(self) -> None:
+        """Ask again and again whether a closed window has opened (RFC 9293, 3.8.6.1), as Linux does: without data."""
+        wait = min(self._rto() * (1 << self._probes), MAXIMUM_RTO_SECONDS)
+        self._probes += 1
+        self._window_probe = self._simulation.after(wait, self._probe_window)
+
+    def _probe_window(self) -> None:
+        self._window_probe = None
+        if self._flight or self._peer_window >= self._mss:
+            return
+        self._emit(Segment(self._sequence_next - 1, self._expected, ACK, self._window(), self._options()))
+        self._probe_window_later()
 
     def _in_the_pipe(self) -> int:
         return sum(len(sent.payload) for sent in self._flight if not sent.sacked and not sent.lost)
@@ -338,7 +346,9 @@ class Endpoint:
         self._transmit(segment)
 
     def _window(self, flags: int = ACK) -> int:
-        return self._stack.syn_window if flags & SYN else self._stack.syn_window >> self._stack.window_scale
+        free = self._stack.syn_window - self._unread
+        free = free if free >= self._mss else 0  # RFC 9293, 3.8.6.2.2: no silly windows.
+        return free if flags & SYN else free >> self._stack.window_scale
 
     def _options(self, flags: int = ACK) -> TcpOptions:
         timestamps = None
@@ -347,7 +357,7 @@ class Endpoint:
         if flags & SYN:
             return TcpOptions(self._stack.mss, self._stack.window_scale, True, timestamps)
         max_blocks = 3 if timestamps else 4
-        return TcpOptions(timestamps=timestamps, sack_blocks=tuple(_merged(self._ahead)[:max_blocks]))
+        return TcpOptions(timestamps=timestamps, sack_blocks=tuple(merged(self._ahead)[:max_blocks]))
 
     # The retransmission timer.
 
@@ -387,17 +397,3 @@ class Endpoint:
                 sent.lost = not sent.sacked
             self._retransmit(first)
         self._restart_timer()
-
-
-def _merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge adjacent blocks, the one with the latest arrival first (RFC 2018)."""
-    ordered: list[tuple[int, int]] = []
-    for left, right in sorted(blocks):
-        if ordered and left <= ordered[-1][1]:
-            ordered[-1] = (ordered[-1][0], max(right, ordered[-1][1]))
-        else:
-            ordered.append((left, right))
-    rank = {block: index for index, block in enumerate(blocks)}
-    return sorted(
-        ordered, key=lambda merged: min(index for block, index in rank.items() if merged[0] <= block[0] < merged[1])
-    )
