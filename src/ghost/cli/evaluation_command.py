@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -79,31 +79,21 @@ class Run:
 
 def evaluate(evaluation: Evaluation) -> int:
     """Run all investigations. Returns the exit status; after Ctrl-C, shows what is done and raises it again."""
-    settings = Settings()
-    runs = list(_runs(evaluation))
+    settings, runs = Settings(), list(_runs(evaluation))
+    rows: dict[int, Row] = {}
+    interrupted: KeyboardInterrupt | None = None
     with _directory(evaluation.keep_in) as directory:
         brain = choose_brain(evaluation.wish, settings, Workspace(directory)).brain.name
-        jobs = [Job(_words(run, evaluation.wish), directory / run.name) for run in runs]
-        inherited = {**os.environ, **settings.as_environment()}
-        environment = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}
-        rows: dict[int, Row] = {}
-        interrupted: KeyboardInterrupt | None = None
-        ended = run_side_by_side(
-            jobs, at_once=evaluation.jobs, timeout_seconds=evaluation.timeout_seconds, environment=environment
-        )
+        _write(evaluation.json_file, brain, [])
         try:
-            with contextlib.closing(ended):
-                for end in ended:
-                    number = jobs.index(end.job)
-                    error = f"no report within {evaluation.timeout_seconds:g} s" if end.status is None else None
-                    if end.status:
-                        error = _last_line(end.job.errors) or f"exit status {end.status}"
-                    rows[number] = row = _row(runs[number], end.job.directory, round(end.seconds, 1), error)
+            with contextlib.closing(_investigated(runs, evaluation, settings, directory)) as investigated:
+                for number, row in investigated:
+                    rows[number] = row
                     to_stderr().print(f"[{len(rows)}/{len(runs)}] {verdict_on(row)}", markup=False)
-                    _write(evaluation.json_file, brain, [row for _, row in sorted(rows.items())])
+                    _write(evaluation.json_file, brain, _in_order(rows))
         except KeyboardInterrupt as interrupt:
             interrupted = interrupt
-    done = [row for _, row in sorted(rows.items())]
+    done = _in_order(rows)
     if evaluation.json_file == STDOUT:
         print(json.dumps(results_as_json(brain, done), indent=2))
     show_results(to_stderr() if evaluation.json_file == STDOUT else to_stdout(), brain, done, len(runs))
@@ -113,6 +103,31 @@ def evaluate(evaluation: Evaluation) -> int:
         raise interrupted
     right = summary(done)["right_percent"]
     return int(evaluation.fail_under is not None and (right is None or right < evaluation.fail_under))
+
+
+def _in_order(rows: dict[int, Row]) -> list[Row]:
+    return [row for _, row in sorted(rows.items())]
+
+
+def _investigated(
+    runs: Sequence[Run], evaluation: Evaluation, settings: Settings, directory: Path
+) -> Generator[tuple[int, Row]]:
+    """Yield the number and the row of each run as it ends."""
+    jobs = [
+        Job(_words(run, evaluation.wish), directory / f"{number:03}-{run.name}") for number, run in enumerate(runs, 1)
+    ]
+    inherited = {**os.environ, **settings.as_environment()}
+    environment = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}
+    limit = evaluation.timeout_seconds
+    with contextlib.closing(
+        run_side_by_side(jobs, at_once=evaluation.jobs, timeout_seconds=limit, environment=environment)
+    ) as ended:
+        for end in ended:
+            number = jobs.index(end.job)
+            error = f"no report within {limit:g} s" if end.status is None else None
+            if end.status:
+                error = _last_line(end.job.errors) or f"exit status {end.status}"
+            yield number, _row(runs[number], end.job.directory, round(end.seconds, 1), error)
 
 
 def _runs(evaluation: Evaluation) -> Iterator[Run]:
