@@ -87,6 +87,8 @@ def test_traps_and_forbidden_proposals_are_counted() -> None:
         (f"{NSG}/securityRules/r", NSG, True),
         ("cache-nsg", NSG, True),
         (NSG, "cache-nsg", True),
+        (f"{NSG}/securityRules/r", "cache-nsg", True),
+        (f"{NSG}/securityRules/r", "securityRules", False),
         (NSG, "networkSecurityGroups/cache-nsg-2", False),
         (NSG, "networkSecurityGroups/cache", False),
         (NSG, "routeTables/cache-nsg", False),

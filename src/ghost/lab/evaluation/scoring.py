@@ -88,8 +88,10 @@ def is_of(named: str, resource: str) -> bool:
     here, there = _parts(named), _parts(resource)
     if not here or not there:
         return False
-    if len(here) == 1 or len(there) == 1:
-        return here[-1] == there[-1]
+    if len(here) == 1:
+        return here[0] == there[-1]
+    if len(there) == 1:
+        return there[0] in _typed(here)[1::2]
     if resource.startswith("/") and named.startswith("/"):
         return here[: len(there)] == there
     here, there = _typed(here), _typed(there)
