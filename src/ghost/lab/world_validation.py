@@ -12,6 +12,9 @@ from ghost.lab.world import SecurityGroup, VirtualNetwork, World, named
 from ghost.net import Prefix, is_address, parse_ports
 from ghost.policy import from_dict, to_dict
 
+GUEST_TEXTS = {"iptables", "nft", "routes"}
+"""Fields of a machine that hold what its tools print, on several lines."""
+
 
 def world_from_dict(value: Mapping[str, Any]) -> World:
     """Return the validated world. Raises `LabError` for a wrong field, type or name."""
@@ -75,7 +78,8 @@ def _check_texts(value: Any, place: str) -> None:
     if isinstance(value, dict):
         for name, item in value.items():
             _check_texts(name, place)
-            _check_texts(item, f"{place}.{name}")
+            lines = item.splitlines() if name in GUEST_TEXTS and isinstance(item, str) else item
+            _check_texts(lines, f"{place}.{name}")
     if isinstance(value, list):
         for item in value:
             _check_texts(item, place)

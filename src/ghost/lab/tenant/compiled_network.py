@@ -33,7 +33,9 @@ def network_of_world(world: World) -> Network:
     Raises `LabError` for a body or text that Azure or a guest would not have.
     """
     told: dict[tuple[type[Any], str], Any] = {
-        (AdminRules, world.documents.id_of(f"virtualNetworks/{network}")): list(rules)
+        (AdminRules, world.documents.id_of(f"virtualNetworks/{network}")): [
+            {**rule, "id": world.documents.id_of(str(rule.get("id")))} for rule in rules
+        ]
         for network, rules in world.admin_rules.items()
     }
     try:
