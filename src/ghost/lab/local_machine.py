@@ -10,7 +10,7 @@ from typing import Literal
 class Socket:
     """A row of the local machine's socket table."""
 
-    state: Literal["LISTEN", "ESTAB", "TIME-WAIT", "UNCONN"]
+    state: Literal["LISTEN", "ESTAB", "TIME-WAIT", "UNCONN", "SYN-SENT"]
     local: str
     """Address and port."""
     peer: str = "0.0.0.0:*"

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces
     from ghost.net.tenant_bodies import network_of
     from ghost.net.walk_sets import FIRST_PUBLIC, Part, ports_to, public_address_of, sources_of
-    from ghost.net.walks import walk
+    from ghost.net.walks import resolution_of, walk
 
 __all__ = [
     "FIRST_PUBLIC",
@@ -122,6 +122,7 @@ __all__ = [
     "public_address_of",
     "read_guest",
     "read_interfaces",
+    "resolution_of",
     "routes_from_effective_table",
     "routes_of",
     "security_rules_in",
@@ -163,6 +164,7 @@ _MODULES = {
     "proposed": "ghost.net.proposals",
     "public_address_of": "ghost.net.walk_sets",
     "read_interfaces": "ghost.net.snapshot",
+    "resolution_of": "ghost.net.walks",
     "sources_of": "ghost.net.walk_sets",
     "walk": "ghost.net.walks",
     "network_of": "ghost.net.tenant_bodies",

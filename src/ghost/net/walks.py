@@ -47,6 +47,11 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     return _together(flow, resolution, [packet_path.walk(network, each, source=here.id) for each in flows])
 
 
+def resolution_of(network: Network, interface: Interface, name: str) -> Resolution:
+    """Return what a machine gets for a name at this interface."""
+    return resolve(network, interface, dns_name(name), _walked_from)
+
+
 def _own_address(here: Interface, asked: str, destination: str) -> str:
     """Return the address that an interface sends from: the one that was asked for, if it is of the same family."""
     of_family = (c.address for c in here.configurations if (":" in c.address) == (":" in destination))

@@ -194,7 +194,18 @@ def _plan(laptop: Laptop, request: Request, url: str) -> Plan:
         method = "POST"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     effective = f"{parts.scheme}://{parts.netloc}{path}"
-    return Plan(url, effective, parts.scheme, host, port, found[0] if found else None, path, method, cached=bool(given))
+    return Plan(
+        url,
+        effective,
+        parts.scheme,
+        host,
+        port,
+        found[0] if found else None,
+        path,
+        method,
+        bool(given),
+        "insecure" in request.options,
+    )
 
 
 def _split(url: str) -> SplitResult:

@@ -208,7 +208,7 @@ def _server(laptop: Laptop, request: Request) -> str:
 def _ask_all(laptop: Laptop, request: Request, server: str, argv: Sequence[str]) -> int:
     for number, query in enumerate(request.queries):
         banner = _banner(request, argv) if number == 0 else ""
-        reason = "answers" if _answers(laptop, request, server) else laptop.way(server, request.port)
+        reason = laptop.dns_way(server, request.port)
         if reason == "answers":
             rtt_ms = laptop.rtt_ms(max(host.rtt_ms if (host := laptop.host(server)) else 1.0, 1.0))
             laptop.clock.sleep(rtt_ms / 1000)
@@ -220,11 +220,6 @@ def _ask_all(laptop: Laptop, request: Request, server: str, argv: Sequence[str])
         print(";; no servers could be reached")
         return 9
     return 0
-
-
-def _answers(laptop: Laptop, request: Request, server: str) -> bool:
-    host = laptop.host(server)
-    return host is not None and request.port == 53 and (server == laptop.machine.dns_server or 53 in host.ports)
 
 
 def _complain_of_server(laptop: Laptop, request: Request, query: Query, server: str, reason: str) -> None:
@@ -248,13 +243,15 @@ def _banner(request: Request, argv: Sequence[str]) -> str:
     return f"\n; <<>> {VERSION} <<>> {' '.join(argv)}\n{found};; global options: +cmd\n"
 
 
-def look_up(laptop: Laptop, query: Query) -> Answer:
-    """Return the resolver's answer for a name."""
+def look_up(laptop: Laptop, query: Query, server: str) -> Answer:
+    """Return a server's answer for a name."""
     name = query.name.rstrip(".").casefold()
     if not name:
         servers = tuple((".", 86400, "NS", f"{letter}.root-servers.net.") for letter in "abcdefghijklm")
         return Answer("NOERROR", servers if query.kind in ("NS", "ANY") else ())
-    entries = [entry for entry in laptop.machine.names if entry.name.rstrip(".").casefold() == name]
+    entries = laptop.dns_entries(server, name)
+    if entries is None:
+        return Answer("SERVFAIL")
     if name == "localhost" and not entries:
         return Answer("NOERROR", (("localhost.", 86400, "A", "127.0.0.1"),) if query.kind in ("A", "ANY") else ())
     if query.kind == "PTR" and name == "1.0.0.127.in-addr.arpa":
@@ -279,7 +276,7 @@ def _authority(laptop: Laptop, name: str) -> tuple[str, int, str, str]:
 
 
 def _print_answer(laptop: Laptop, request: Request, query: Query, server: str, banner: str, rtt_ms: int) -> None:
-    answer = look_up(laptop, query)
+    answer = look_up(laptop, query, server)
     if request.short:
         for record in answer.answers:
             print(record[3])

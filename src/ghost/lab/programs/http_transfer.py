@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from http import HTTPStatus
 
 from ghost.lab.local_machine import RemoteHost
-from ghost.lab.programs.laptop import Laptop
+from ghost.lab.programs.laptop import Laptop, Served
 
 SYSTEM_CONNECT_SECONDS = 134.0
 """How long the system itself tries: six SYN retransmissions."""
 LIBRARY_CONNECT_SECONDS = 300.0
 ARP_SECONDS = 3.06
+ENDLESS_SECONDS = 86400.0
 IDLE_SERVER_SECONDS = 60.0
 """After which a server closes a connection on which nothing is said."""
 REFUSED = "Connection refused"
-STATUS_TEXT = {200: "OK", 400: "Bad Request", 404: "Not Found"}
+STATUS_TEXT = {status.value: status.phrase for status in HTTPStatus}
+HANDSHAKE_FAILURES = {
+    "closes": (35, "OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to {host}:{port} "),
+    "resets": (35, "OpenSSL SSL_connect: Connection reset by peer in connection to {host}:{port} "),
+    "tls_version": (35, "OpenSSL/3.0.19: error:0A000102:SSL routines::unsupported protocol"),
+    "tls_expired": (60, "SSL certificate problem: certificate has expired"),
+    "tls_name": (60, "SSL: no alternative certificate subject name matches target host name '{host}'"),
+}
+NO_TLS = (35, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number")
+ANSWER_FAILURES = {
+    "closes": (52, "Empty reply from server"),
+    "resets": (56, "Recv failure: Connection reset by peer"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,7 @@ class Plan:
     path: str = "/"
     method: str = "GET"
     cached: bool = False
+    insecure: bool = False
 
     @property
     def shown_address(self) -> str:
@@ -81,12 +96,16 @@ def perform(laptop: Laptop, plan: Plan, limits: Limits) -> Transfer:
             seconds = lookup + laptop.rtt_ms(host.rtt_ms if host else 1.0) / 1000
             return _no_connection(laptop, started, seconds, REFUSED, limits)
         case "unreachable":
-            return _no_connection(laptop, started, ARP_SECONDS, "No route to host", limits)
+            seconds = ARP_SECONDS if laptop.is_neighbour(plan.address) else lookup + 0.002
+            return _no_connection(laptop, started, seconds, "No route to host", limits)
         case "silent":
             return _no_connection(laptop, started, SYSTEM_CONNECT_SECONDS, "Connection timed out", limits)
     host = laptop.host(plan.address)
     assert host is not None, "only a host answers"
-    return _exchange(laptop, started, host, limits)
+    served = laptop.served(plan.host, plan.address, plan.port)
+    if served.connect_stall >= min(limits.connect or LIBRARY_CONNECT_SECONDS, limits.total or LIBRARY_CONNECT_SECONDS):
+        return _no_connection(laptop, started, SYSTEM_CONNECT_SECONDS, "Connection timed out", limits)
+    return _exchange(laptop, started, host, served, limits)
 
 
 def _no_connection(laptop: Laptop, started: Transfer, seconds: float, why: str, limits: Limits) -> Transfer:
@@ -114,9 +133,9 @@ def _failed(plan: Plan, seconds: float) -> str:
     return f"Failed to connect to {plan.host} port {plan.port} after {int(seconds * 1000)} ms"
 
 
-def _exchange(laptop: Laptop, started: Transfer, host: RemoteHost, limits: Limits) -> Transfer:
+def _exchange(laptop: Laptop, started: Transfer, host: RemoteHost, served: Served, limits: Limits) -> Transfer:
     plan, rtt = started.plan, laptop.rtt_ms(host.rtt_ms) / 1000
-    connected = started.lookup + rtt
+    connected = started.lookup + rtt + served.connect_stall
     log = [
         f"*   Trying {plan.shown_address}:{plan.port}...",
         f"* Connected to {plan.host} ({plan.shown_address}) port {plan.port} (#0)",
@@ -129,16 +148,32 @@ def _exchange(laptop: Laptop, started: Transfer, host: RemoteHost, limits: Limit
         return _wait(laptop, open_connection, limits, tuple(log))
     secured = 0.0
     if plan.scheme == "https":
+        log.append("* ALPN: offers h2,http/1.1")
+        failed = NO_TLS if served.speaks in ("http", "other") else HANDSHAKE_FAILURES.get(served.failure)
+        patience = min(filter(None, (limits.connect, limits.total, LIBRARY_CONNECT_SECONDS)))
+        if served.failure == "hangs":
+            return _failed_after(laptop, open_connection, patience, 28, "SSL connection timeout", log)
+        if failed is not None and not (failed[0] == 60 and plan.insecure):
+            text = failed[1].format(host=plan.host, port=plan.port)
+            return _failed_after(laptop, open_connection, connected + rtt + 0.002, failed[0], text, log)
         secured = connected + 2 * rtt + 0.004
-        log += ["* ALPN: offers h2,http/1.1", "* SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384"]
-    first = max(connected, secured) + laptop.rtt_ms(host.rtt_ms) / 1000 + 0.006
+        log.append("* SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384")
+    first = max(connected, secured) + laptop.rtt_ms(host.rtt_ms) / 1000 + 0.006 + served.stall
+    if served.failure == "hangs":
+        first = ENDLESS_SECONDS
     if limits.total and limits.total < first:
         error = f"Operation timed out after {round(limits.total * 1000)} milliseconds with 0 bytes received"
-        laptop.clock.sleep(limits.total)
-        log += [f"* {error}", "* Closing connection 0"]
-        return replace(open_connection, status=28, error=error, total=limits.total, log=tuple(log))
+        return _failed_after(laptop, open_connection, limits.total, 28, error, log)
+    speechless = plan.scheme == "http" and served.speaks == "other"
+    ends = ANSWER_FAILURES.get("closes" if speechless else served.failure)
+    if ends is not None:
+        return _failed_after(laptop, open_connection, first, *ends, log)
     laptop.clock.sleep(first)
     code, body = _answer(plan)
+    if plan.scheme == "http" and served.speaks == "tls":
+        code, body = 400, "The plain HTTP request was sent to HTTPS port\n"
+    if served.http_status is not None:
+        code, body = served.http_status, f"{STATUS_TEXT.get(served.http_status, '')}\n"
     head = _head(code, body, laptop.clock.now())
     log += [f"> {plan.method} {plan.path} HTTP/1.1", f"> Host: {_host_header(plan)}", "> User-Agent: curl/7.88.1"]
     log += ["> Accept: */*", "> ", *(f"< {line}" for line in head.splitlines())]
@@ -154,6 +189,14 @@ def _exchange(laptop: Laptop, started: Transfer, host: RemoteHost, limits: Limit
         total=first + 0.00009,
         log=tuple(log),
     )
+
+
+def _failed_after(
+    laptop: Laptop, connection: Transfer, seconds: float, status: int, error: str, log: list[str]
+) -> Transfer:
+    laptop.clock.sleep(seconds)
+    ended = (*log, f"* {error}", "* Closing connection 0")
+    return replace(connection, status=status, error=error, total=seconds, log=ended)
 
 
 def _wait(laptop: Laptop, connection: Transfer, limits: Limits, log: tuple[str, ...]) -> Transfer:
@@ -177,7 +220,7 @@ def _answer(plan: Plan) -> tuple[int, str]:
 def _head(code: int, body: str, now: datetime) -> str:
     date = now.strftime("%a, %d %b %Y %H:%M:%S GMT")
     return (
-        f"HTTP/1.1 {code} {STATUS_TEXT[code]}\r\nDate: {date}\r\nContent-Type: text/plain\r\n"
+        f"HTTP/1.1 {code} {STATUS_TEXT.get(code, '')}\r\nDate: {date}\r\nContent-Type: text/plain\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
 

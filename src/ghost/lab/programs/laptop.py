@@ -17,7 +17,7 @@ from typing import Literal, NoReturn
 
 from ghost.errors import LabError
 from ghost.lab.directory import LabClock, LabDirectory
-from ghost.lab.local_machine import LocalMachine, RemoteHost
+from ghost.lab.local_machine import DnsName, LocalMachine, RemoteHost
 from ghost.policy import load_policy
 
 LOOPBACK_RTT_MS = 0.04
@@ -25,6 +25,23 @@ GATEWAY_RTT_MS = 1.3
 GATEWAY_PORTS = (53, 80)
 
 ConnectionOutcome = Literal["answers", "refused", "silent", "unreachable"]
+
+
+Speech = Literal["", "http", "tls", "other"]
+Failure = Literal["", "hangs", "closes", "resets", "tls_version", "tls_expired", "tls_name"]
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a connection meets at a service that accepted it."""
+
+    speaks: Speech = ""
+    """Empty: whatever it is asked."""
+    failure: Failure = ""
+    connect_stall: float = 0.0
+    """Seconds by which lost packets delay the connection; `stall`: that the answer takes."""
+    stall: float = 0.0
+    http_status: int | None = None
 
 
 class InterruptError(Exception):
@@ -78,6 +95,24 @@ class Laptop:
         if port in host.ports:
             return "answers"
         return "refused" if self.is_near(address) else "silent"
+
+    def echoes(self, address: str) -> RemoteHost | None:
+        """Return the host that answers an echo request, if one does."""
+        return self.host(address)
+
+    def served(self, _host: str, _address: str, _port: int) -> Served:
+        """Return what a connection meets at a service that accepted it."""
+        return Served()
+
+    def dns_way(self, server: str, port: int) -> ConnectionOutcome:
+        """Return the outcome of a query to a DNS server."""
+        host = self.host(server)
+        answers = host is not None and port == 53 and (server == self.machine.dns_server or 53 in host.ports)
+        return "answers" if answers else self.way(server, port)
+
+    def dns_entries(self, _server: str, name: str) -> list[DnsName] | None:
+        """Return what a DNS server has of a name, in lower case; None if it fails."""
+        return [entry for entry in self.machine.names if entry.name.rstrip(".").casefold() == name]
 
     def is_near(self, address: str) -> bool:
         return ip_address(address).is_loopback or self.is_neighbour(address)

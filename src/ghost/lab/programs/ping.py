@@ -148,7 +148,7 @@ def _probe(laptop: Laptop, request: Request, address: str) -> int:
 def _one(laptop: Laptop, request: Request, address: str, tally: Tally) -> bool:
     """Send one echo request; return whether a reply arrived."""
     sequence, start = f"icmp_seq={tally.sent}", _stamp(laptop, request)
-    path, host = laptop.path(address), laptop.host(address)
+    path, host = laptop.path(address), laptop.echoes(address)
     line = ""
     if request.dont_fragment and request.size + IP_AND_ICMP_BYTES > INTERFACE_MTU:
         tally.errors += 1
