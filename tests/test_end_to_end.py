@@ -24,7 +24,7 @@ from random import Random
 
 import pytest
 
-from ghost.lab import Scenario, load_scenario
+from ghost.lab import Scenario, load_scenario, score
 from ghost.net import name_of
 from tests.cli.ready_ghost import run_ghost
 from tests.exhaustive import EXHAUSTIVE, sample
@@ -75,6 +75,11 @@ def unchanged(scenario: Scenario) -> Scenario:
 
 
 def the_cause_is_right(finished: Finished, scenario: Scenario) -> None:
+    judged = score(scenario, finished.report)
+    assert (judged.root_cause_right, judged.false_causes) == (True, 0)
+    assert judged.faults_found == judged.faults_present == len(scenario.truth.faults)
+    assert all(cause["supported"] for cause in finished.report["causes"])
+    assert finished.report["outcome"] == ("cause_found" if scenario.truth.faults else "healthy")
     confirmed = [h for h in finished.report["hypotheses"] if h["state"] == "CONFIRMED"]
     if not scenario.truth.faults:
         assert finished.fault_layers == set()
@@ -83,6 +88,8 @@ def the_cause_is_right(finished: Finished, scenario: Scenario) -> None:
     assert confirmed
     assert finished.report["summary"]["supported"]
     flow, (fault,) = scenario.flows[0], scenario.truth.faults
+    (cause,) = finished.report["causes"]
+    assert (cause["rule"], cause["direction"] or "") == (fault.rule or "", fault.direction or "")
     if fault.kind == "security_rule":
         assert finished.fault_layers == {f"nsg_{fault.direction.lower()}"}
         assert fault.rule in finished.summary

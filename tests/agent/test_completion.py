@@ -10,12 +10,15 @@ ONE, TWO, THREE = (f"{SESSION}_{n:03d}" for n in (1, 2, 3))
 READS = turn("", command("az vm list -g rg"), command("ping -c 1 127.0.0.1"), command("az vm restart -g rg -n vm-1"))
 H1 = hypothesis("register")
 CONFIRMED = turn("", H1, hypothesis("confirm", audit_ids=[ONE]))
+GROUP = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/cache-nsg"
+CAUSE = {"kind": "security_rule", "resource": GROUP, "rule": "deny-it", "confidence": "high", "audit_ids": [ONE]}
+AT_FAULT = [{"layer": "nsg_inbound", "status": "at_fault", "audit_ids": [ONE]}]
 HIGH = {"confidence": "high", "confirmed_hypotheses": ["h1"]}
 
 
 def concluded(bench: Bench, *before, **arguments):
     """The results of a brain that concludes alike three times, and the session after it."""
-    arguments = {"coverage": [{"layer": "nsg_inbound", "status": "at_fault", "audit_ids": [ONE]}], **arguments}
+    arguments = {"coverage": AT_FAULT, "causes": [CAUSE], **arguments}
     investigation = bench.investigation([READS, *before, *(turn("", complete(**arguments)) for _ in range(3))])
     investigation.begin("vm-1 cannot reach vm-2")
     investigation.run()
@@ -43,7 +46,7 @@ def test_a_conclusion_with_a_problem_is_returned_twice_and_then_stands_with_less
 
 
 def test_a_corrected_conclusion_stands_at_once(bench):
-    wrong = turn("", complete(**HIGH, statements=[{"text": "x"}]))
+    wrong = turn("", complete(**HIGH, statements=[{"text": "x"}], coverage=AT_FAULT, causes=[CAUSE]))
     results, session = concluded(bench, CONFIRMED, wrong, **HIGH, statements=[{"text": "x", "audit_ids": [ONE]}])
     assert [r["status"] for r in results] == ["error", "ok"]
     assert session.completion["confidence"] == "high"

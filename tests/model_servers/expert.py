@@ -111,7 +111,9 @@ def blocked_port(consult: Consultation) -> None:
         hypothesis("refute", "h2", audit_ids=[routes["audit_id"]]),
     )
     fault = f"The inbound rule {first['name']} of cache-nsg denies TCP 6379 from prod-subnet."
-    _complete(consult, fault, "nsg_inbound", rules, [("routes", routes, "10.20.0.0/16 is routed within the network.")])
+    cause = {"kind": "security_rule", "resource": "cache-nsg", "rule": first["name"], "direction": "Inbound"}
+    cleared = [("routes", routes, "10.20.0.0/16 is routed within the network.")]
+    _complete(consult, fault, cause, "nsg_inbound", rules, cleared)
 
 
 def wire_loss(consult: Consultation) -> None:
@@ -146,17 +148,25 @@ def wire_loss(consult: Consultation) -> None:
         ("cleanup_task", task_id),
     )
     fault = f"Segments from app-vm-01 to db-vm-01 are lost: {loss['title']}."
-    _complete(consult, fault, "wire", findings, [("nsg_inbound", rules, "db-nsg allows TCP 5432.")])
+    cause = {"kind": "packet_loss", "resource": "app-vm-01"}
+    _complete(consult, fault, cause, "wire", findings, [("nsg_inbound", rules, "db-nsg allows TCP 5432.")])
 
 
 def _complete(
-    consult: Consultation, fault: str, layer: str, by: Result, cleared: Sequence[tuple[str, Result, str]]
+    consult: Consultation,
+    fault: str,
+    cause: dict[str, Any],
+    layer: str,
+    by: Result,
+    cleared: Sequence[tuple[str, Result, str]],
 ) -> None:
     consult.ask(
         fault,
         (
             "complete_investigation",
             {
+                "outcome": "cause_found",
+                "causes": [{**cause, "confidence": "high", "audit_ids": [by["audit_id"]]}],
                 "confidence": "high",
                 "root_cause_summary": f"{fault} ({by['audit_id']})",
                 "confirmed_hypotheses": ["h1" if layer.startswith("nsg") else "h2"],

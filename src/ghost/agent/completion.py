@@ -1,4 +1,4 @@
-"""Checks of a conclusion before it stands: citations, hypotheses, and how confident the records allow it to be.
+"""Checks of a conclusion before it stands: citations, causes, hypotheses, and how confident the records allow it to be.
 
 A conclusion with problems goes back to the brain twice; then it stands, with what is unsupported printed as such. The
 reasons for the bounds are in `docs/decisions.md`.
@@ -6,17 +6,20 @@ reasons for the bounds are in `docs/decisions.md`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import Evidence, cited_ids, tag_of
 from ghost.agent.hypotheses import State
 from ghost.agent.session import Session
+from ghost.net import known_kinds
 
 MAX_RETURNS: Final = 2
 """How often a conclusion with problems goes back to the brain."""
 MAX_LISTED: Final = 12
 _LEVELS: Final = ("low", "medium", "high")
+_HEALTHY_NEEDS: Final = ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
 _LISTED: Final = {"confirmed": State.CONFIRMED, "refuted": State.REFUTED}
 
 
@@ -40,6 +43,7 @@ def problems(completion: Mapping[str, Any], session: Session, evidence: Evidence
     if ids or completion["confidence"] != "low":
         cited.insert(0, ("root_cause_summary", ids))
     found = [f"{place}: {problem}" for place, ids in cited for problem in _unsupported(ids, evidence)]
+    found += _cause_problems(completion, session, evidence)
     states = {h.id: h.state for h in session.hypothesis_log}
     for name in ("confirmed", "refuted", "unverifiable", "contradicted"):
         for identity in completion[f"{name}_hypotheses"]:
@@ -85,6 +89,8 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
         bounds.append(("medium", "no hypothesis is CONFIRMED by a [CLOUD] record"))
     elif not _at_fault(completion, evidence, confirmed):
         bounds.append(("medium", "no layer at fault rests on a record of a CONFIRMED hypothesis"))
+    elif not any(cause["supported"] for cause in judged_causes(completion, session, evidence)):
+        bounds.append(("medium", "no supported cause is named"))
     if untested and not confirmed:
         bounds.append(("low", f"{', '.join(sorted(untested))} could not be verified"))
     elif denied:
@@ -92,6 +98,70 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
     if contradicted:
         bounds.append(("medium", f"contradicting results of {', '.join(sorted(contradicted))} are not resolved"))
     return bounds
+
+
+def judged_causes(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the stated causes, each with its `problems` and no more confident than its own records allow."""
+    confirming = _confirming(session, evidence)
+    judged = []
+    for cause in completion.get("causes") or []:
+        wrong = _wrong_with(cause, evidence)
+        bound = "low" if wrong else "high" if confirming.intersection(cause["audit_ids"]) else "medium"
+        level = min(bound, cause["confidence"], key=_LEVELS.index)
+        judged.append({**cause, "confidence": level, "supported": not wrong, "problems": wrong})
+    return judged
+
+
+def settled_outcome(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> str:
+    """Return the outcome that the records allow: of older brains, which state none, too.
+
+    A supported cause is found, whatever is stated; `healthy` stands only while nothing speaks against it.
+    """
+    if any(cause["supported"] for cause in judged_causes(completion, session, evidence)):
+        return "cause_found"
+    stated = completion.get("outcome")
+    if stated == "healthy" and not list(_against_health(completion, session, evidence)):
+        return "healthy"
+    ran = any(r.get("status") == "completed" for i, r in evidence.items() if i not in session.startup_audit_ids)
+    return "not_investigated" if stated == "not_investigated" or not (stated or ran) else "inconclusive"
+
+
+def _cause_problems(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> Iterator[str]:
+    judged, outcome = judged_causes(completion, session, evidence), completion["outcome"]
+    for number, (cause, stated) in enumerate(zip(judged, completion["causes"], strict=True), 1):
+        yield from (f"cause {number}: {problem}" for problem in cause["problems"])
+        if cause["supported"] and cause["confidence"] != stated["confidence"]:
+            yield f"cause {number}: high needs a [CLOUD] record, ended with exit 0, of a CONFIRMED hypothesis"
+    if judged and outcome not in (None, "cause_found"):
+        yield f"outcome: {outcome} has no causes; one that is not certain is cause_found with confidence low"
+    elif outcome == "cause_found" and not judged:
+        yield "outcome: cause_found needs a cause in causes"
+    elif outcome == "healthy":
+        yield from (f"outcome: healthy, but {why}" for why in _against_health(completion, session, evidence))
+    elif outcome is None and not judged and (blamed := list(_printed(completion, evidence, "at_fault"))):
+        yield f"causes: coverage blames {', '.join(blamed)}; name the cause, with outcome cause_found"
+
+
+def _wrong_with(cause: Mapping[str, Any], evidence: Evidence) -> list[str]:
+    found, kind, known = [], str(cause["kind"]), known_kinds()
+    if kind not in known:
+        near = get_close_matches(kind, known, 3, 0.4)
+        found.append(
+            f"unknown kind {kind!r}; " + (f"near: {', '.join(near)}" if near else f"known: {', '.join(known)}")
+        )
+    if not cause["resource"].strip():
+        found.append("names no resource")
+    return [*found, *_unsupported(cause["audit_ids"], evidence)]
+
+
+def _against_health(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> Iterator[str]:
+    if blamed := list(_printed(completion, evidence, "at_fault")):
+        yield f"coverage blames {', '.join(blamed)}"
+    if unclear := [layer for layer in _HEALTHY_NEEDS if layer not in _printed(completion, evidence, "cleared")]:
+        yield f"no record clears {', '.join(unclear)}"
+    open_ones = [h.id for h in session.hypothesis_log if h.state != State.REFUTED]
+    if open_ones:
+        yield f"{', '.join(open_ones)} {'is' if len(open_ones) == 1 else 'are'} not refuted"
 
 
 def _below(bound: str, stated: str) -> bool:
@@ -112,6 +182,14 @@ def _confirming(session: Session, evidence: Evidence) -> set[str]:
 
 def _at_fault(completion: Mapping[str, Any], evidence: Evidence, confirming: set[str]) -> bool:
     """Return whether the report will print a layer at fault that rests on one of these records."""
-    printed = {c["layer"]: c for c in completion["coverage"]}  # of two rows of a layer, the last
-    blamed = [c["audit_ids"] for c in printed.values() if c["status"] == "at_fault"]
-    return any(confirming.intersection(ids) and not evidence.problems(ids) for ids in blamed)
+    return any(confirming.intersection(ids) for ids in _printed(completion, evidence, "at_fault").values())
+
+
+def _printed(completion: Mapping[str, Any], evidence: Evidence, status: str) -> dict[str, list[str]]:
+    """Return the layers that the report will print with this status, and their records."""
+    last = {c["layer"]: c for c in completion.get("coverage") or []}  # of two rows of a layer, the last
+    return {
+        layer: c["audit_ids"]
+        for layer, c in last.items()
+        if c["status"] == status and c["audit_ids"] and not evidence.problems(c["audit_ids"])
+    }

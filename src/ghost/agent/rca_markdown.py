@@ -28,10 +28,13 @@ LAYERS = {
 def as_markdown(report: dict[str, Any], paths: SessionPaths) -> str:
     parts = [
         f"# Root Cause Analysis — {report['session_id']}",
-        f"_Generated: {report['generated']}_  \n_Confidence: {report['confidence']}_  \n"
+        f"_Generated: {report['generated']}_  \n_Outcome: {report['outcome'].replace('_', ' ')}_  \n"
+        f"_Confidence: {report['confidence']}_  \n"
         f"_Brain: {text(report['brain'])}_  \n_Network: {text(report['network'])}_",
     ]
     parts += [f"**Symptom:** {text(report['symptom'])}", "## Investigation Summary", _cited(report["summary"])]
+    if report["causes"]:
+        parts += ["## Causes", _causes_table(report["causes"])]
     if report["statements"]:
         parts += ["## Findings", "\n".join(f"{n}. {_cited(s)}" for n, s in enumerate(report["statements"], 1))]
     if report["recommended_actions"]:
@@ -78,6 +81,27 @@ def _action(action: str) -> str:
         lead = action[:start].rstrip(" `")
         return f"{text(lead)} {code(action[start:].rstrip('` '))}".strip()
     return text(action)
+
+
+def _causes_table(rows: list[dict[str, Any]]) -> str:
+    return table(
+        ("Kind", "Resource", "Rule", "Flow", "Confidence", "Record"),
+        [
+            (
+                text(c["kind"].replace("_", " ")),
+                code(c["resource"]),
+                text(" ".join(filter(None, (c["rule"], c["direction"])))),
+                text(_flow(c["flow"] or {})),
+                c["confidence"] if c["supported"] else f"**unsupported: {text('; '.join(c['problems']))}**",
+                _ids(c["audit_ids"]),
+            )
+            for c in rows
+        ],
+    )
+
+
+def _flow(flow: dict[str, Any]) -> str:
+    return f"{flow['source']} to {flow['destination']} {flow['protocol']} {flow['port'] or ''}".strip() if flow else ""
 
 
 def _coverage_table(rows: list[dict[str, Any]]) -> str:

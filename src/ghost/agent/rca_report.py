@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
-from ghost.agent.completion import summary_ids
+from ghost.agent.completion import judged_causes, settled_outcome, summary_ids
 from ghost.agent.rca_markdown import LAYERS, as_markdown
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.tools import Shell
@@ -103,7 +103,9 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "symptom": session.symptom or "",
         "brain": ", then ".join([*session.earlier_models, session.model]),
         "network": session.network,
+        "outcome": settled_outcome(completion, session, evidence),
         "confidence": completion.get("confidence", "low"),
+        "causes": judged_causes(completion, session, evidence),
         "summary": _statement(summary_text, summary_ids(completion, session), evidence).as_dict(),
         "statements": [_statement(s["text"], s.get("audit_ids", []), evidence).as_dict() for s in statements],
         "coverage": _coverage(completion.get("coverage") or [], evidence),

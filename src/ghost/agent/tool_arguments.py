@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ghost.brain import ToolDeclaration
+from ghost.net import known_kinds
 
 Id = Annotated[str, Field(min_length=1, max_length=80)]
 AuditIds = Annotated[
@@ -31,6 +32,8 @@ HypothesisIds = Annotated[
 ]
 TaskId = Annotated[str, Field(min_length=1, max_length=120, description="The task_id that capture_traffic returned.")]
 Line = Annotated[str, Field(max_length=2000)]
+Level = Literal["high", "medium", "low"]
+Outcome = Literal["cause_found", "healthy", "inconclusive", "not_investigated"]
 
 
 class _Arguments(BaseModel):
@@ -154,12 +157,41 @@ class Coverage(_Arguments):
     note: str = Field("", max_length=2000, description="What was seen, or why it was not checked.")
 
 
+class CauseFlow(_Arguments):
+    """The traffic that fails."""
+
+    source: str = Field("", max_length=300, description="Machine or address.")
+    destination: str = Field("", max_length=300, description="Machine, address or name.")
+    protocol: str = Field("", max_length=10, description="Tcp, Udp or Icmp")
+    port: int | None = Field(None, ge=1, le=65535)
+
+
+def _kinds(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(known_kinds())
+
+
+class Cause(_Arguments):
+    """One fault that explains the symptom; a second, independent one is a cause of its own."""
+
+    kind: str = Field(max_length=60, json_schema_extra=_kinds, description="What is wrong.")
+    resource: str = Field(
+        max_length=1000,
+        description="Azure id, or the name, of the resource to correct; of faults on the wire the machine whose "
+        "packets or service suffer (of packet_loss: the sender).",
+    )
+    rule: str = Field("", max_length=300, description="Security rule, route, peering or record of it at fault.")
+    direction: Literal["Inbound", "Outbound"] | None = Field(None, description="Of a security rule.")
+    flow: CauseFlow | None = None
+    confidence: Level = Field(description="In this cause. high needs a [CLOUD] record of a CONFIRMED hypothesis.")
+    audit_ids: AuditIds
+
+
 class CompleteInvestigation(_Arguments):
     """End the investigation: when the root cause is confirmed, when every hypothesis is settled, or when denials leave
     none to test. The report is written from the records; what they do not support is printed as unsupported.
     """
 
-    confidence: Literal["high", "medium", "low"] = Field(
+    confidence: Level = Field(
         description="high: confirmed by records. medium: probable, partial evidence or an open contradiction. low: not "
         "verified."
     )
@@ -183,6 +215,14 @@ class CompleteInvestigation(_Arguments):
     )
     coverage: list[Coverage] = Field(
         default_factory=list, max_length=40, description="Layers of the path: cleared, at fault or not verified."
+    )
+    outcome: Outcome | None = Field(
+        None,
+        description="cause_found: `causes` names it. healthy: the records clear every layer of the path. inconclusive: "
+        "neither is shown. not_investigated: it could not begin.",
+    )
+    causes: list[Cause] = Field(
+        default_factory=list, max_length=20, description="Each fault found; empty unless outcome is cause_found."
     )
 
 
@@ -218,11 +258,11 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
             return [plain(item) for item in node]
         if not isinstance(node, dict):
             return node
-        if "$ref" in node:
-            return plain(definitions[node["$ref"].rsplit("/", 1)[-1]])
         if "anyOf" in node:
             (only,) = (option for option in node["anyOf"] if option.get("type") != "null")
             node = {**only, **{key: value for key, value in node.items() if key != "anyOf"}}
+        if "$ref" in node:
+            return plain(definitions[node["$ref"].rsplit("/", 1)[-1]])
         if node.get("type") == "object":
             properties = {name: plain(value) for name, value in node["properties"].items()}
             return {**_kept(node), "properties": properties}

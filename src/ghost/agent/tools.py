@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, tag_of
 from ghost.agent.az_preflight import preflight
-from ghost.agent.completion import MAX_RETURNS, bounded_confidence, problems
+from ghost.agent.completion import MAX_RETURNS, bounded_confidence, problems, settled_outcome
 from ghost.agent.conflicts import possible_conflicts
 from ghost.agent.denials import pivot_of, was_denied
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
@@ -204,10 +204,12 @@ class Tools:
                 f"{MAX_RETURNS} times; after that it stands, with what is unsupported printed as such.",
             }
         completion["confidence"], completion["confidence_bounds"] = bounded_confidence(completion, session, evidence)
+        completion["outcome"] = settled_outcome(completion, session, evidence)
         session.completion = completion
         return {
             "status": "ok",
             "message": "the report is being written from the records",
+            "outcome": completion["outcome"],
             "confidence": completion["confidence"],
             "confidence_bounds": completion["confidence_bounds"],
             "problems": found,

@@ -130,6 +130,7 @@ def _cited_groups(report: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """Return the audit ids of each supported statement of the report."""
     groups = [("summary", report["summary"]["audit_ids"])] if report["summary"]["supported"] else []
     groups += [(f"finding {n}", s["audit_ids"]) for n, s in enumerate(report["statements"], 1) if s["supported"]]
+    groups += [(f"cause {n}", c["audit_ids"]) for n, c in enumerate(report.get("causes") or [], 1) if c["supported"]]
     groups += [
         (f"coverage of {c['layer']}", c["audit_ids"]) for c in report["coverage"] if c["status"] != "not_verified"
     ]

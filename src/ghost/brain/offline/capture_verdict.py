@@ -13,7 +13,8 @@ from ghost.brain.offline.endpoints import End
 from ghost.brain.offline.hypothesis_catalogue import LOST, activate
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Symptom
-from ghost.brain.offline.wire_captures import Captured, between, capture_at, of_flow, talks
+from ghost.brain.offline.wire_captures import Captured, between, capture_at, of_flow, port_of, talks
+from ghost.net import kinds_seen_as, known_kinds
 from ghost.text import one_line
 
 LOSS = {"loss", "rto_loss"}
@@ -72,7 +73,7 @@ def _captured_clean(
         elif kind == "syn_unanswered" and str(finding["who"].get("src")) == source.address:
             yield from _unanswered(case, symptom, finding, captured, source, destination)
         else:
-            _report_fault(case, finding, captured)
+            _report_fault(case, finding, captured, source, destination)
         clean = False
     return clean and _report_clean(case, symptom, captured, source, destination, seen_besides)
 
@@ -128,7 +129,14 @@ def _report_loss(case: Case, finding: dict[str, Any], captured: Captured, source
         f"Narrow down where they are lost: capture at both ends at the same time while the symptom is present, with "
         f"the capture target “{sender} to {receiver}”, whose two captures are compared before they are removed.",
     )
-    case.blame(Cause("wire", LOST, text, captured.audit_ids, actions, conclusive=True))
+    case.blame(
+        Cause(
+            *("wire", LOST, text, captured.audit_ids, actions, True),
+            kind="packet_loss",
+            resource=_suffering(finding, source, destination).resource,
+            port=port_of(finding),
+        )
+    )
 
 
 def _loss_ratio(finding: dict[str, Any]) -> str:
@@ -199,13 +207,13 @@ def _unanswered(
             f"{text}; they arrive at {destination.label} and are answered there, so the answers are lost on the way "
             f"back to {source.label}."
         )
-        case.blame(Cause("wire", LOST, text, both))
+        case.blame(Cause("wire", LOST, text, both, kind="packet_loss", resource=destination.resource, port=port))
         return
     if rows:
         _silent_guest(case, f"{text}; they do arrive at {destination.label}.", both, destination)
         return
     text = f"{text}; they do not arrive at the interface of {destination.label}, so they are lost in between."
-    case.blame(Cause("wire", LOST, text, both))
+    case.blame(Cause("wire", LOST, text, both, kind="packet_loss", resource=source.resource, port=port))
 
 
 def _connection_attempts(finding: dict[str, Any]) -> str:
@@ -221,11 +229,18 @@ def _silent_guest(case: Case, seen: str, audit_ids: tuple[str, ...], destination
     advice = (
         f"On {destination.label}: does the service listen (ss -ltn), what does its firewall drop (nft list ruleset)?"
     )
-    case.blame(Cause("guest_firewall", LOST, text, audit_ids, (advice,)))
+    case.blame(
+        Cause(
+            *("guest_firewall", LOST, text, audit_ids, (advice,)),
+            kind="guest_firewall",
+            resource=destination.resource,
+            likely=True,
+        )
+    )
     case.cover("wire", "cleared", audit_ids, f"packets reach {destination.label}; the guest does not answer")
 
 
-def _report_fault(case: Case, finding: dict[str, Any], captured: Captured) -> None:
+def _report_fault(case: Case, finding: dict[str, Any], captured: Captured, source: End, destination: End) -> None:
     layer = "guest_firewall" if finding.get("blame") in GUEST else "wire"
     title, detail = one_line(str(finding.get("title")), 160), one_line(str(finding.get("detail")), 240)
     actions = tuple(
@@ -234,9 +249,32 @@ def _report_fault(case: Case, finding: dict[str, Any], captured: Captured) -> No
         if isinstance(item, dict)
     )
     text = f"The capture at {captured.end.label} shows: {title}. {detail}"
-    case.blame(Cause(layer, LOST, text, captured.audit_ids, actions))
+    case.blame(
+        Cause(
+            *(layer, LOST, text, captured.audit_ids, actions),
+            kind=_kind(str(finding.get("kind")), layer),
+            resource=_suffering(finding, source, destination).resource,
+            port=port_of(finding),
+            likely=finding.get("confidence") != "high",
+        )
+    )
     if layer != "wire":
         case.cover("wire", "cleared", captured.audit_ids, "packets pass in both directions; the fault is at an end")
+
+
+def _kind(finding: str, layer: str) -> str:
+    """Return the only kind of fault that a capture shows so, at that layer if there are several; else nothing."""
+    kinds = {kind: known_kinds()[kind].layer for kind in kinds_seen_as(finding)}
+    if len(kinds) > 1:
+        kinds = {kind: of for kind, of in kinds.items() if of == layer}
+    return next(iter(kinds)) if len(kinds) == 1 and {*kinds.values()} <= {"wire", "guest_firewall"} else ""
+
+
+def _suffering(finding: dict[str, Any], source: End, destination: End) -> End:
+    """Return the end to which a finding is to be put down; of one of the path, the sender of the packets."""
+    if finding.get("blame") in GUEST:
+        return source if finding["blame"] == "client" else destination
+    return source if str(finding["who"]["src"]) == source.address else destination
 
 
 def _report_clean(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ghost.brain.offline.azure_reads import Outcome, Read, Reading, reading_of
 from ghost.brain.offline.steps import Call, Question, Step, Steps
+from ghost.net import Direction
 
 LAYERS = (
     "local_probe",
@@ -36,6 +37,16 @@ class Cause:
     actions: tuple[str, ...] = ()
     conclusive: bool = False
     """Proven by itself, independent of layers that could not be verified."""
+    kind: str = ""
+    """Of `ghost.net`'s kinds of fault; empty if the records do not tell one."""
+    resource: str = ""
+    """Id or name of what is to be corrected."""
+    rule: str = ""
+    direction: Direction | None = None
+    port: int | None = None
+    """Of the flow, where it is not the symptom's."""
+    likely: bool = False
+    """The records leave another kind possible."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,8 @@ class Case:
     verdicts: list[Call] = field(default_factory=list)
     """Hypothesis changes that the next turn makes before its calls."""
     asked: int = 0
+    ends: tuple[str, str] = ("", "")
+    """Source and destination of the symptom's traffic: machines or addresses."""
 
     def say(self, text: str) -> None:
         self.notes.append(text)

@@ -14,6 +14,8 @@ from ghost.brain.offline.symptom import Symptom
 from ghost.brain.offline.tenant import Tenant
 
 ESSENTIAL = ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
+ALL_OF_PATH = ("peering", "service_endpoints", "load_balancer")
+"""Layers that must be clear too, for a path to be called healthy. What a DNS name lacks is a gap."""
 UNEXAMINED = {
     "guest_firewall": "Azure does not show what the guest's own firewall does",
     "wire": "configuration explains the symptom, so nothing was captured",
@@ -36,14 +38,18 @@ TESTED_BY = {FILTERED: ("nsg_outbound", "nsg_inbound"), MISROUTED: ("routes", "p
 MAX_LISTED = 10
 
 Confidence = Literal["high", "medium", "low"]
+Outcome = Literal["cause_found", "healthy", "inconclusive", "not_investigated"]
 
 
 def conclude(case: Case, symptom: Symptom) -> Steps[None]:
     confidence = _confidence(case)
-    yield from _complete(case, confidence, _summary(case, symptom), _actions(case), _unverifiable(case))
+    outcome = _outcome(case, symptom)
+    yield from _complete(
+        case, symptom, outcome, confidence, _summary(case, symptom), _actions(case), _unverifiable(case)
+    )
 
 
-def conclude_unresolved(case: Case, ends: Ends, tenant: Tenant) -> Steps[None]:
+def conclude_unresolved(case: Case, symptom: Symptom, ends: Ends, tenant: Tenant) -> Steps[None]:
     """Conclude without knowing the machines: nothing was tested; the report names the missing information."""
     because = "".join(f" The {item}." for item in tenant.missing)
     named_wrongly = ends.source.unknown or ends.destination.unknown
@@ -57,17 +63,17 @@ def conclude_unresolved(case: Case, ends: Ends, tenant: Tenant) -> Steps[None]:
     for layer in LAYERS:
         case.cover(layer, "not_verified", (), f"{ends.missing} is not known")
     _tenant_records(case, tenant)
-    yield from _complete(case, "low", summary, [action])
+    yield from _complete(case, symptom, "not_investigated", "low", summary, [action])
 
 
 def conclude_without_port(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[None]:
     why = f"{symptom.invalid_port} is not a port: ports are 1 to 65535"
     action = "Start again with the port on which the destination listens."
     _tenant_records(case, tenant)
-    yield from _nothing_to_examine(case, f"No investigation was made, because {why}.", why, action)
+    yield from _nothing_to_examine(case, symptom, f"No investigation was made, because {why}.", why, action)
 
 
-def conclude_same(case: Case, machine: str, tenant: Tenant) -> Steps[None]:
+def conclude_same(case: Case, symptom: Symptom, machine: str, tenant: Tenant) -> Steps[None]:
     why = f"{machine} is both source and destination"
     summary = (
         f"No investigation was made, because {why}: traffic of a machine with itself crosses no network, "
@@ -79,10 +85,10 @@ def conclude_same(case: Case, machine: str, tenant: Tenant) -> Steps[None]:
         "(nft list ruleset)? If another machine is meant, start again and name it."
     )
     _tenant_records(case, tenant)
-    yield from _nothing_to_examine(case, summary, why, action)
+    yield from _nothing_to_examine(case, symptom, summary, why, action)
 
 
-def conclude_name(case: Case, name: LookUp, tenant: Tenant) -> Steps[None]:
+def conclude_name(case: Case, symptom: Symptom, name: LookUp, tenant: Tenant) -> Steps[None]:
     """Conclude for a name without an address: there is no path to examine."""
     blame_unknown_name(case, name)
     machine = next((m for m in tenant.machines if m.name.casefold() == name.name.split(".")[0]), None)
@@ -92,7 +98,8 @@ def conclude_name(case: Case, name: LookUp, tenant: Tenant) -> Steps[None]:
         if layer not in case.layers:
             case.cover(layer, "not_verified", (), f"{name.name} has no address, so there is no path to examine")
     cause = case.causes[0]
-    yield from _complete(case, "medium", f"{cause.text.rstrip('.')}{_records(cause.audit_ids)}.", case.actions)
+    summary = f"{cause.text.rstrip('.')}{_records(cause.audit_ids)}."
+    yield from _complete(case, symptom, "cause_found", "medium", summary, case.actions)
 
 
 def _tenant_records(case: Case, tenant: Tenant) -> None:
@@ -102,17 +109,25 @@ def _tenant_records(case: Case, tenant: Tenant) -> None:
     case.statements.append((f"Machines that can be seen: {listed or 'none'}.", tenant.audit_ids))
 
 
-def _nothing_to_examine(case: Case, summary: str, why: str, action: str) -> Steps[None]:
+def _nothing_to_examine(case: Case, symptom: Symptom, summary: str, why: str, action: str) -> Steps[None]:
     for layer in LAYERS:
         case.cover(layer, "not_verified", (), why)
-    yield from _complete(case, "low", summary, [action])
+    yield from _complete(case, symptom, "not_investigated", "low", summary, [action])
 
 
 def _complete(
-    case: Case, confidence: Confidence, summary: str, actions: list[str], unverifiable: Sequence[str] = ()
+    case: Case,
+    symptom: Symptom,
+    outcome: Outcome,
+    confidence: Confidence,
+    summary: str,
+    actions: list[str],
+    unverifiable: Sequence[str] = (),
 ) -> Steps[None]:
     """Conclude. `unverifiable`: hypotheses that were registered; without a path to examine there are none."""
     arguments: dict[str, Any] = {
+        "outcome": outcome,
+        "causes": _structured(case, symptom, confidence),
         "confidence": confidence,
         "root_cause_summary": summary,
         "confirmed_hypotheses": [h for h, action in case.resolved.items() if action == "confirm"],
@@ -126,6 +141,44 @@ def _complete(
     yield from run(
         case, f"I conclude, with {confidence} confidence. {summary}", [Call("complete_investigation", arguments)]
     )
+
+
+def _structured(case: Case, symptom: Symptom, confidence: Confidence) -> list[dict[str, Any]]:
+    """Return the causes whose kind is known, each once."""
+    source, destination = case.ends
+    known: dict[tuple[str, ...], dict[str, Any]] = {}
+    for cause in case.causes:
+        if not cause.kind:
+            continue
+        flow = {"source": source, "destination": destination, "protocol": symptom.protocol}
+        row = known.setdefault(
+            (cause.kind, cause.resource.casefold(), cause.rule, cause.direction or ""),
+            {
+                "kind": cause.kind,
+                "resource": cause.resource,
+                "rule": cause.rule,
+                "direction": cause.direction,
+                "flow": {**flow, "port": cause.port or symptom.port},
+                "confidence": "medium" if cause.likely else confidence,
+                "audit_ids": [],
+            },
+        )
+        row["audit_ids"] = list(dict.fromkeys((*row["audit_ids"], *cause.audit_ids)))
+    return list(known.values())
+
+
+def _outcome(case: Case, symptom: Symptom) -> Outcome:
+    if any(cause.kind for cause in case.causes):
+        return "cause_found"
+    if not any(reading.ok for command, reading in case.reads.items() if command.startswith("az ")):
+        return "not_investigated"
+    return "healthy" if not case.causes and _is_healthy(case, symptom) else "inconclusive"
+
+
+def _is_healthy(case: Case, symptom: Symptom) -> bool:
+    """Return whether the records clear the whole path of the very traffic, and show no other trouble either."""
+    the_traffic_itself = symptom.port_decides or symptom.protocol == "Icmp"
+    return the_traffic_itself and _all_layers_checked(case, *ALL_OF_PATH) and not (case.gaps or case.observations)
 
 
 def _cause_first(case: Case) -> list[tuple[str, tuple[str, ...]]]:
@@ -159,8 +212,9 @@ def _unverified_text(layer: str, note: str) -> str:
     return note if layer in ("wire", "dns") else f"{WORDS[layer]} ({note})"
 
 
-def _all_layers_checked(case: Case) -> bool:
-    return all(case.layers.get(layer) and case.layers[layer].status == "cleared" for layer in (*ESSENTIAL, "wire"))
+def _all_layers_checked(case: Case, *besides: str) -> bool:
+    layers = (*ESSENTIAL, "wire", *besides)
+    return all(layer in case.layers and case.layers[layer].status == "cleared" for layer in layers)
 
 
 def _nothing_found(case: Case, symptom: Symptom) -> str:

@@ -38,6 +38,11 @@ class LookUp:
     """The local resolver gave an answer or NXDOMAIN."""
 
     @property
+    def label(self) -> str:
+        """The name without its zone."""
+        return self.name[: -len(self.zone) - 1]
+
+    @property
     def nowhere(self) -> bool:
         """True if every available resolver was asked and none has an address."""
         return not self.unread and not self.zone and not self.local_addresses and self.asked_locally
@@ -142,7 +147,9 @@ def check_name(case: Case, found: LookUp | None, source: End, destination: End) 
         return
     problem, remedy = _problem(found, source, destination)
     if problem:
-        case.blame(Cause("dns", ABSENT, problem, found.zone_ids, (remedy,)))
+        kind = "dns_zone_not_linked" if found.private_addresses else "dns_record_missing"
+        rule = "" if found.private_addresses else found.label
+        case.blame(Cause("dns", ABSENT, problem, found.zone_ids, (remedy,), kind=kind, resource=found.zone, rule=rule))
         confirm(case, ABSENT, found.zone_ids)
         return
     text = (
@@ -166,14 +173,16 @@ def blame_unknown_name(case: Case, found: LookUp) -> None:
         "an address record in a private DNS zone that is linked with the network of the source.",
         f"On the source, ask the resolver it uses: dig {found.name}",
     )
-    case.blame(Cause("dns", ABSENT, text, (*found.local_ids, *found.zone_ids), advice))
+    audit_ids = (*found.local_ids, *found.zone_ids)
+    case.blame(
+        Cause("dns", ABSENT, text, audit_ids, advice, kind="dns_record_missing", resource=found.name, likely=True)
+    )
 
 
 def _problem(found: LookUp, source: End, destination: End) -> tuple[str, str]:
     zone = ["-g", found.zone_group, "-z", found.zone]
-    label = found.name[: -len(found.zone) - 1]
     if not found.private_addresses:
-        add = ["az", "network", "private-dns", "record-set", "a", "add-record", *zone, "-n", label, "-a"]
+        add = ["az", "network", "private-dns", "record-set", "a", "add-record", *zone, "-n", found.label, "-a"]
         add.append(destination.address or "ADDRESS")
         return f"The private zone {found.zone} has no address record for {found.name}.", f"Add it: {shlex.join(add)}"
     if source.network and source.network.text.casefold() not in found.linked:

@@ -50,6 +50,11 @@ class End:
         return None if not self.power else self.power.lower().endswith("running")
 
     @property
+    def resource(self) -> str:
+        """Id or name of the machine; else the address."""
+        return self.machine_id or self.label
+
+    @property
     def scope(self) -> tuple[str, ...]:
         """Return the prefix a rule for this end must cover: its subnet if the symptom speaks of that, else its
         address.
@@ -124,7 +129,10 @@ def _judge_power(case: Case, ends: Sequence[End]) -> None:
         text = (
             f"The {end.role} {end.label} is not running: its state is “{end.power}”, so it neither sends nor answers."
         )
-        case.blame(Cause("vm_state", ABSENT, text, end.audit_ids, (f"Start {end.label}: {start}",)))
+        advice = (f"Start {end.label}: {start}",)
+        case.blame(
+            Cause("vm_state", ABSENT, text, end.audit_ids, advice, kind="machine_stopped", resource=end.resource)
+        )
     if stopped:
         confirm(case, ABSENT, [audit_id for end in stopped for audit_id in end.audit_ids])
     unknown = [end for end in ends if end.machine and end.running is None]

@@ -45,20 +45,21 @@ def investigate(text: str, suspected: Sequence[str] = ()) -> Steps[None]:
         return
     name = yield from look_up(case, symptom, tenant)
     if name is not None and name.nowhere and symptom.kind == "dns":
-        yield from conclude_name(case, name, tenant)
+        yield from conclude_name(case, symptom, name, tenant)
         return
     ends = yield from find_ends(case, with_address(symptom, name), tenant)
     if ends.missing and name is not None and name.nowhere:
-        yield from conclude_name(case, name, tenant)
+        yield from conclude_name(case, symptom, name, tenant)
         return
     if ends.same:
-        yield from conclude_same(case, ends.same, tenant)
+        yield from conclude_same(case, symptom, ends.same, tenant)
         return
     if ends.missing:
-        yield from conclude_unresolved(case, ends, tenant)
+        yield from conclude_unresolved(case, symptom, ends, tenant)
         return
     symptom = yield from _port(case, symptom, ends.destination.label)
 
+    case.ends = ends.source.label, ends.destination.label
     register_all(case, symptom, ends.source.label, ends.destination.label)
     yield from probe(case, ends.source, ends.destination)
     source, destination = yield from inspect_ends(case, ends.source, ends.destination)

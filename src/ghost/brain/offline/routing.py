@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
@@ -40,9 +41,16 @@ def check_peering(case: Case, source: End, destination: End) -> Steps[ServiceTag
     cited = [audit_id for answer in readings for audit_id in answer.audit_ids if answer.ok]
     unread = next((answer for answer in readings if not answer.ok), None)
     if problems:
-        text = f"The peering does not carry traffic: {'; '.join(problems)}."
+        text = f"The peering does not carry traffic: {'; '.join(problem.text for problem in problems)}."
+        advice = _peering_advice(source.network, destination.network)
+        worst = next((problem for problem in problems if problem.peering), problems[0])
         case.blame(
-            Cause("peering", MISROUTED, text, tuple(cited), _peering_advice(source.network, destination.network))
+            Cause(
+                *("peering", MISROUTED, text, tuple(cited), advice),
+                kind=worst.kind,
+                resource=worst.network.text,
+                rule=worst.peering,
+            )
         )
         case.say("I judge the security rules as they will apply once the networks are peered.")
         return ServiceTags(tuple(dict.fromkeys(prefixes)))
@@ -60,17 +68,28 @@ def _peering_read(network: ResourceId) -> Read:
     return Read(az(*words, query=query("peerings")), f"Peerings of {network.name}.", (MISROUTED,))
 
 
-def _peering_problem(here: ResourceId, there: ResourceId, answer: Reading) -> str | None:
+@dataclass(frozen=True)
+class _PeeringProblem:
+    text: str
+    kind: str
+    network: ResourceId
+    peering: str = ""
+    """Empty if the network has none."""
+
+
+def _peering_problem(here: ResourceId, there: ResourceId, answer: Reading) -> _PeeringProblem | None:
     if not answer.ok:
         return None
     peering = next((row for row in answer.rows() if there.same(resource_id(row.get("remote")))), None)
     if peering is None:
-        return f"{here.name} has no peering with {there.name}"
+        return _PeeringProblem(f"{here.name} has no peering with {there.name}", "peering_disconnected", here)
     name, state = one_line(str(peering.get("name"))), str(peering.get("state"))
     if state.casefold() != "connected":
-        return f"peering {name} of {here.name} is {one_line(state)}"
+        text = f"peering {name} of {here.name} is {one_line(state)}"
+        return _PeeringProblem(text, "peering_disconnected", here, name)
     if peering.get("access") is False:
-        return f"peering {name} of {here.name} does not allow access to the remote network"
+        text = f"peering {name} of {here.name} does not allow access to the remote network"
+        return _PeeringProblem(text, "peering_no_access", here, name)
     return None
 
 
@@ -212,7 +231,20 @@ def _blame(case: Case, route: Route | None, problem: str, end: End, other: End, 
         case.state(f"{problem}, as expected without a peering.", *audit_ids)
         case.not_verified("routes", "without the peering there is no route to judge", audit_ids)
         return
-    case.blame(Cause("routes", MISROUTED, f"{problem}.", audit_ids, _route_advice(route, end, other)))
+    case.blame(
+        Cause(
+            *("routes", MISROUTED, f"{problem}.", audit_ids, _route_advice(route, end, other)),
+            kind=_route_kind(route),
+            resource=end.interface.text if end.interface else end.label,
+            rule=(route.name or route.prefix) if route else "",
+        )
+    )
+
+
+def _route_kind(route: Route | None) -> str:
+    if route is None:
+        return "route_missing"
+    return "route_none" if route.next_hop_type.casefold() == "none" else "address_unused"
 
 
 def _route_advice(route: Route | None, end: End, other: End) -> tuple[str, ...]:
@@ -281,7 +313,9 @@ def _through_appliance(case: Case, tenant: Tenant, route: Route, route_text: str
         )
         advice = f"Start the appliance: {start}" if stopped else f"Switch forwarding on: {forward}"
         text = f"{route_text} through the appliance {machine.name}, which {why}."
-        case.blame(Cause("routes", MISROUTED, text, cited if not stopped else (*tenant.audit_ids, *cited), (advice,)))
+        audit_ids = (*tenant.audit_ids, *cited) if stopped else cited
+        fault = ("machine_stopped", machine.name) if stopped else ("ip_forwarding_off", str(row.get("name")))
+        case.blame(Cause("routes", MISROUTED, text, audit_ids, (advice,), kind=fault[0], resource=fault[1]))
         return None
     case.not_verified(
         "routes", f"{route_text} through the appliance {machine.name}; its own rules are not visible to Azure"

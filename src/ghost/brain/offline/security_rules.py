@@ -176,7 +176,16 @@ def _judge(
         else:
             remedies = _remedies(denial, direction, flow, source, destination, tags)
             text = _denial_text(denial, end, direction, flow, tags)
-            case.blame(Cause(layer, FILTERED, text, audit_ids, remedies))
+            case.blame(
+                Cause(
+                    *(layer, FILTERED, text, audit_ids, remedies),
+                    kind="security_rule",
+                    resource=denial.group.name,
+                    rule=denial.rule.name if denial.rule else "",
+                    direction=direction,
+                    port=symptom.port,
+                )
+            )
     doubtful = [verdict for verdict in verdicts if not verdict.certain]
     if doubtful:
         rules = ", ".join(one_line(rule.name) for verdict in doubtful for rule in verdict.undecided)

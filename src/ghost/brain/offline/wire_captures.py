@@ -211,7 +211,7 @@ def of_flow(finding: dict[str, Any], symptom: Symptom) -> bool:
     """Return whether a finding is about the symptom's traffic, by port and protocol if stated. A finding of the path
     without a port concerns every flow.
     """
-    protocol, port = str(finding.get("protocol") or ""), _port_of(finding)
+    protocol, port = str(finding.get("protocol") or ""), port_of(finding)
     if symptom.protocol == "Icmp":
         return protocol.casefold() not in ("tcp", "udp")
     if symptom.protocol_stated and {protocol.casefold(), symptom.protocol.casefold()} == {"tcp", "udp"}:
@@ -237,6 +237,6 @@ def _ends_of(finding: dict[str, Any]) -> set[str]:
     return {str(who.get("src")), str(who.get("dst"))} if isinstance(who, dict) else set()
 
 
-def _port_of(finding: dict[str, Any]) -> int | None:
+def port_of(finding: dict[str, Any]) -> int | None:
     port = (finding.get("who") or {}).get("port")
     return int(port) if isinstance(port, int) or (isinstance(port, str) and port.isdigit()) else None
