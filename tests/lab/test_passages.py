@@ -94,6 +94,9 @@ CASES = [
          "va>10.1.0.4-20.9.9.9:443", "va<20.9.9.9:443-10.1.0.4", flow="Tcp 10.1.0.4 20.9.9.9:443"),
     Case("or refuses", [*PAIR, "public p 20.1.1.1 vm=va"], "refused", "va>10.1.0.4-20.9.9.9:22",
          "va<20.9.9.9:22-10.1.0.4", flow="Tcp 10.1.0.4 20.9.9.9:22", answers_with="tcp reset"),
+    Case("a client on the internet comes to a public address",
+         [*PAIR, "public p 20.1.1.1 vm=va", "rule na web 100 Inbound Allow Tcp Internet *:443"], "accepted",
+         "va<20.9.9.9-10.1.0.4:443", "va>10.1.0.4:443-20.9.9.9", flow="Tcp 20.9.9.9 20.1.1.1:443"),
     Case("nobody answers at an address that is nobody's", [*PAIR, "public p 20.1.1.1 vm=va"], "dropped",
          "va>10.1.0.4-20.9.9.8:443", flow="Tcp 10.1.0.4 20.9.9.8:443"),
 ]  # fmt: skip
@@ -136,6 +139,7 @@ def test_what_people_say_of_each() -> None:
     said = {case.says: experience(of(case), Conditions()) for case in CASES}
     assert set(said.values()) == {"works", "blocked", "refused"}
     ways = ways_of(described(PAIR), flow(TO_B), Conditions())
+    lookup = ways_of(described(PAIR), flow("Udp 10.1.0.4 168.63.129.16:53"), Conditions())
     for expected, conditions in (
         ("lossy", Conditions((WireFault("va", "vb", 0.1),))),
         ("lossy", Conditions((WireFault("vb", "va", 0.1),))),
@@ -146,5 +150,12 @@ def test_what_people_say_of_each() -> None:
         ("slow", Conditions(services=(ServiceFault("vb", 443, answers_after_ms=900),))),
         ("broken", Conditions(services=(ServiceFault("vb", 443, http_status=503),))),
         ("works", Conditions(services=(ServiceFault("vb", 80, http_status=503),))),
+        ("works", Conditions(services=(ServiceFault("168.63.129.16", 80, dns="silent"),))),
+        ("broken", Conditions(services=(ServiceFault("168.63.129.16", 53, dns="silent"),))),
+        ("slow", Conditions(services=(ServiceFault("168.63.129.16", 53, answers_after_ms=900),))),
     ):
-        assert experience(ways, conditions) == expected, conditions
+        assert experience(ways, conditions, lookup) == expected, conditions
+    pool = ways_of(described([*POOL, "stopped vc"]), flow("Tcp 10.1.0.4 10.1.1.100:443"), Conditions())
+    assert experience(pool, Conditions()) == "works"
+    lossy = Conditions((WireFault("va", "vc", 0.1),))
+    assert experience(ways_of(described(POOL), flow("Tcp 10.1.0.4 10.1.1.100:443"), lossy), lossy) == "lossy"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ghost.lab.passages import UNTOLD, experience, ways_of
+from ghost.lab.passages import UNTOLD, dns_server, experience, ways_of
 from ghost.lab.tenant import interface_id
 from ghost.lab.truth import FlowEnds
 from ghost.lab.world import World
-from ghost.net import Flow, explain, walk
+from ghost.net import Flow, Interface, explain, is_address, walk
 
 UNKNOWN = "unknown"
 
@@ -39,6 +39,10 @@ def look(world: World, flow: FlowEnds) -> FlowSight:
     asked = Flow(flow.protocol, source, None, destination, flow.port)
     walked = walk(network, asked, source=sender)
     ways = ways_of(network, asked, world.conditions, source=sender)
+    lookup = []
+    if sender and not is_address(destination):
+        server = dns_server(network, network.one(Interface, sender))
+        lookup = [*ways_of(network, Flow("Udp", source, None, server, 53), world.conditions, source=sender)]
     stop = walked.first_stop
     untold = [hop for hop in walked.hops if hop.verdict == UNKNOWN and hop.kind not in UNTOLD]
     if stop is None and untold:
@@ -46,4 +50,4 @@ def look(world: World, flow: FlowEnds) -> FlowSight:
     verdict = {"passes": "pass", "unknown": UNKNOWN}.get(walked.outcome) or (stop.verdict if stop else "drop")
     found = tuple({"kind": f.kind, "resource": f.hop.resource} for f in explain(network, asked, source=sender))
     why = stop.reason if stop else "; ".join(way.reason for way in ways)
-    return FlowSight(experience(ways, world.conditions), verdict, stop.rule if stop else None, found, why)
+    return FlowSight(experience(ways, world.conditions, lookup), verdict, stop.rule if stop else None, found, why)

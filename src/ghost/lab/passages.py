@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, get_args
 
 from ghost.lab.wire.conditions import Conditions, OutsideHost, ServiceFault, WireFault
-from ghost.net import Flow, Hop, Interface, Network, Walk, is_address, name_of, walk
+from ghost.net import HOST_ADDRESS, Flow, Hop, Interface, Network, Walk, is_address, name_of, walk
 
 Outcome = Literal["accepted", "refused", "rejected", "dropped", "answer lost"]
-Experience = Literal["blocked", "refused", "lossy", "slow", "broken", "works"]
+Experience = Literal["works", "slow", "lossy", "broken", "refused", "blocked"]
+"""From good to bad."""
 
 IN_A_GUEST = {"machine", "guest", "appliance", "interface"}
 UNTOLD = {"internet", "gateway", "interface", "nat"}
 """Kinds of hop with which a way ends where nothing of Azure's answers."""
 NOTICED_LOSS = 0.005
+NOTICED_SHARE = 0.02
+"""Of packets that are overtaken or come twice."""
 NOTICED_DELAY_MS = 100.0
 
 
@@ -71,6 +74,11 @@ class Passage:
         """Return who gets the packets: a machine by name, an outside host by address."""
         return next(reversed(self.parties(self.forward)), "")
 
+    @property
+    def port(self) -> int | None:
+        """Return the port at which that host gets them: behind a load balancer another one than was asked for."""
+        return (self.forward[-1].flow if self.forward else self.flow).destination_port
+
     def parties(self, ways: Sequence[Sighting]) -> tuple[str, ...]:
         """Return the hosts of one direction in order: machines by name, outside hosts by address."""
         met = [sighting.name for sighting in ways]
@@ -98,29 +106,35 @@ def ways_of(network: Network, flow: Flow, conditions: Conditions, *, source: str
     return tuple(_passage(network, way, conditions) for way in _ways(walked))
 
 
-def experience(
-    ways: Sequence[Passage], conditions: Conditions, protocol_port: tuple[str, int | None] | None = None
-) -> Experience:
-    """Return what people say about connections."""
-    outcomes = {way.outcome for way in ways}
-    if "accepted" not in outcomes:
-        closed = all(way.outcome == "refused" or way.answers_with in ("tcp reset", PORT_UNREACHABLE) for way in ways)
-        return "refused" if closed else "blocked"
-    if len(outcomes) > 1:
-        return "broken"
-    way = ways[0]
+def experience(ways: Sequence[Passage], conditions: Conditions, lookup: Sequence[Passage] = ()) -> Experience:
+    """Return what people say about connections, of which each takes one of the ways.
+
+    `lookup`: the ways to the DNS server that is asked first.
+    """
+    asked = _said(lookup, conditions) if lookup else "works"
+    return max(_said(ways, conditions), asked, key=get_args(Experience).index)
+
+
+def _said(ways: Sequence[Passage], conditions: Conditions) -> Experience:
+    said = {_said_of(way, conditions) for way in ways}
+    if len(said) > 1 and said & {"blocked", "refused"}:
+        return "broken" if said - {"blocked", "refused"} else "blocked"
+    return max(said, key=get_args(Experience).index)
+
+
+def _said_of(way: Passage, conditions: Conditions) -> Experience:
+    if way.outcome != "accepted":
+        return "refused" if way.answers_with in ("tcp reset", PORT_UNREACHABLE) else "blocked"
     links = [*way.links(way.forward, conditions), *way.links(way.backward, conditions)]
-    port = protocol_port[1] if protocol_port else way.flow.destination_port
-    served = conditions.of_service(way.host, port)
+    served = conditions.of_service(way.host, way.port)
     if any(_breaks(link) for link in links) or (served is not None and _fails(served)):
         return "broken"
     if any(link.loss >= NOTICED_LOSS for link in links):
         return "lossy"
     waits = sum(link.delay_ms + link.jitter_ms for link in links)
     late = served is not None and (served.answers_after_ms >= NOTICED_DELAY_MS or served.reads_bytes is not None)
-    if late or waits >= NOTICED_DELAY_MS or any(max(link.reordered, link.duplicated) >= 0.02 for link in links):
-        return "slow"
-    return "works"
+    spread = any(max(link.reordered, link.duplicated) >= NOTICED_SHARE for link in links)
+    return "slow" if late or spread or waits >= NOTICED_DELAY_MS else "works"
 
 
 def _breaks(link: WireFault) -> bool:
@@ -134,6 +148,12 @@ def _fails(service: ServiceFault) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------- one way
+
+
+def dns_server(network: Network, interface: Interface) -> str:
+    """Return the server that a machine asks first."""
+    servers = interface.dns_servers or network.subnet_of(interface)[0].dns_servers
+    return next(iter(servers), HOST_ADDRESS)
 
 
 def _ways(walked: Walk) -> Iterator[Walk]:

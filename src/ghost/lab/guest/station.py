@@ -13,7 +13,7 @@ from random import Random
 
 from ghost.lab.directory import LabClock
 from ghost.lab.local_machine import DnsName, LocalMachine, RemoteHost, Socket
-from ghost.lab.passages import PORT_UNREACHABLE, Passage, passages, public_address
+from ghost.lab.passages import PORT_UNREACHABLE, Passage, public_address, ways_of
 from ghost.lab.programs.laptop import LOOPBACK_RTT_MS, ConnectionOutcome, Laptop, Served, Speech, parse_address
 from ghost.lab.tenant import interface_id
 from ghost.lab.wire.conditions import Conditions, WireFault
@@ -89,7 +89,7 @@ class Station(Laptop):
 
     def passage(self, address: str, port: int | None, protocol: str = "Tcp") -> Passage:
         """Return what becomes of a connection now; of several members of a pool, one is chosen."""
-        ways = passages(
+        ways = ways_of(
             self.world.network,
             Flow(protocol, self.address, None, self._known_as.get(address, address), port),
             self.conditions,
@@ -142,7 +142,7 @@ class Station(Laptop):
         if self.is_own(address):
             return RemoteHost(address, LOOPBACK_RTT_MS)
         passage = self.passage(address, None)
-        return RemoteHost(address, self.rtt_of(passage)) if passage.arrives or passage.forward else None
+        return RemoteHost(address, self.rtt_of(passage)) if passage.forward else None
 
     def rtt_of(self, passage: Passage) -> float:
         base = 2 * passage.far.delay_ms if passage.far is not None else self.world.rtt_ms
@@ -276,7 +276,7 @@ class Station(Laptop):
         far = self.conditions.outside_host(public)
         if far is not None:
             return [DnsName(name, far.address)]
-        ways = passages(
+        ways = ways_of(
             self.world.network, Flow("Tcp", self.address, None, public, 443), self.conditions, source=self.nic.id
         )
         seen = ways[0].forward

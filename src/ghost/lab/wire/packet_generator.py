@@ -127,7 +127,7 @@ def _add_traffic(scene: Scene, traffic: Traffic, captured: str, window: Window, 
 def _conversation(
     scene: Scene, traffic: Traffic, way: Passage, pair: HostPair, random: Random
 ) -> TcpConversation | UdpExchange:
-    service = _service(scene, way, traffic.port, random)
+    service = _service(scene, way, random)
     if traffic.protocol == "Tcp":
         sizes, name = Sizes(traffic.request_bytes, traffic.response_bytes), traffic.name or traffic.server
         turns = dialogue(traffic.port, sizes, name, random, service=service, idle_seconds=traffic.idle_seconds)
@@ -138,9 +138,9 @@ def _conversation(
     return UdpExchange(pair, question, None if service is not None and service.ends else answer, 0.002 + late)
 
 
-def _service(scene: Scene, way: Passage, port: int, random: Random) -> ServiceFault | None:
+def _service(scene: Scene, way: Passage, random: Random) -> ServiceFault | None:
     """Return how the service behaves that a connection meets; None: as it should."""
-    service = scene.conditions.of_service(way.host, port)
+    service = scene.conditions.of_service(way.host, way.port)
     return service if service is not None and random.random() < service.share else None
 
 
@@ -190,7 +190,7 @@ def _lookup(scene: Scene, traffic: Traffic, name: str, then: Passage) -> _Lookup
 def _query(
     scene: Scene, asked: _Lookup, pair: HostPair, random: Random, on_answered: Callable[[], None]
 ) -> UdpExchange:
-    service = _service(scene, asked.way, DNS_PORT, random)
+    service = _service(scene, asked.way, random)
     identifier = random.getrandbits(16)
     failure = service.dns if service is not None else ""
     addresses = () if failure else asked.addresses

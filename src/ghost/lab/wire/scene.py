@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ghost.lab.passages import Passage, Sighting, public_address, ways_of
+from ghost.lab.passages import Passage, Sighting, dns_server, public_address, ways_of
 from ghost.lab.tenant.bodies import id_of, interface_id
 from ghost.lab.wire.conditions import Conditions, OutsideHost, Traffic
 from ghost.lab.wire.conversation_simulation import HostPair
@@ -62,10 +62,7 @@ class Scene:
 
     def dns_server(self, machine: str) -> str:
         interface = self.interface(machine)
-        if interface is None:
-            return HOST_ADDRESS
-        servers = interface.dns_servers or self.network.subnet_of(interface)[0].dns_servers
-        return next(iter(servers), HOST_ADDRESS)
+        return HOST_ADDRESS if interface is None else dns_server(self.network, interface)
 
 
 def scene_of(world: World) -> Scene:
