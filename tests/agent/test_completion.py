@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ghost.agent import Evidence
+from ghost.agent.completion import settled_outcome
 from tests.agent.conftest import SESSION, Bench, command, complete, hypothesis, turn
 
 ONE, TWO, THREE = (f"{SESSION}_{n:03d}" for n in (1, 2, 3))
@@ -32,6 +34,15 @@ PROBLEMS = {
         "coverage": [{"layer": "dns", "status": "cleared", "audit_ids": [f"{SESSION}_099"]}]
     },
     f"root_cause_summary: {THREE} was denied": {**HIGH, "root_cause_summary": f"It is the rule ({THREE})."},
+    "cause 1: unknown kind 'security_rules'; near: security_rule": {"causes": [{**CAUSE, "kind": "security_rules"}]},
+    "cause 1: names no resource": {"causes": [{**CAUSE, "resource": " "}]},
+    "cause 1: cites no audit record": {"causes": [{**CAUSE, "audit_ids": []}]},
+    f"cause 2: {SESSION}_099 is not": {"causes": [CAUSE, {**CAUSE, "audit_ids": [f"{SESSION}_099"]}]},
+    "cause 1: high needs a [CLOUD] record": {"causes": [{**CAUSE, "audit_ids": [TWO]}]},
+    "causes: coverage blames nsg_inbound; name the cause": {"causes": []},
+    "outcome: cause_found needs a cause": {"causes": [], "outcome": "cause_found"},
+    "outcome: inconclusive has no causes": {"outcome": "inconclusive"},
+    "outcome: healthy, but coverage blames nsg_inbound": {"causes": [], "outcome": "healthy"},
     "confirmed_hypotheses: no hypothesis 'h9'": {**HIGH, "confirmed_hypotheses": ["h9"]},
     "refuted_hypotheses: h1 is CONFIRMED": {**HIGH, "refuted_hypotheses": ["h1"]},
 }
@@ -51,6 +62,40 @@ def test_a_corrected_conclusion_stands_at_once(bench):
     assert [r["status"] for r in results] == ["error", "ok"]
     assert session.completion["confidence"] == "high"
     assert session.completion["confidence_bounds"] == []
+
+
+CLEARED = [
+    {"layer": layer, "status": "cleared", "audit_ids": [ONE]}
+    for layer in ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
+]
+HEALTHY = {"causes": [], "outcome": "healthy", "coverage": CLEARED}
+OUTCOMES = {
+    "a supported cause": ({}, "cause_found"),
+    "a cause beside another outcome": ({"outcome": "inconclusive"}, "cause_found"),
+    "one of two supported": ({"causes": [{**CAUSE, "audit_ids": []}, CAUSE]}, "cause_found"),
+    "an unsupported cause": ({"causes": [{**CAUSE, "kind": "x"}], "outcome": "cause_found"}, "inconclusive"),
+    "no cause": ({"causes": [], "outcome": "cause_found"}, "inconclusive"),
+    "nothing stated": ({"causes": []}, "inconclusive"),
+    "not begun": ({"causes": [], "outcome": "not_investigated"}, "not_investigated"),
+    "all clear": (HEALTHY, "healthy"),
+    "a layer left": ({**HEALTHY, "coverage": CLEARED[1:]}, "inconclusive"),
+    "a layer at fault": ({**HEALTHY, "coverage": [*CLEARED, *AT_FAULT]}, "inconclusive"),
+}
+
+
+def test_the_outcome_is_what_the_records_allow(bench):
+    refuted = turn("", H1, hypothesis("refute", audit_ids=[ONE]))
+    _, session = concluded(bench, refuted)
+    evidence = Evidence(session.paths(bench.root).shell_audit)
+    found = {
+        name: settled_outcome({"coverage": AT_FAULT, "causes": [CAUSE], **stated}, session, evidence)
+        for name, (stated, _) in OUTCOMES.items()
+    }
+    assert found == {name: outcome for name, (_, outcome) in OUTCOMES.items()}
+    session.hypothesis_log.append(session.hypothesis_log[0].model_copy(update={"id": "h2", "state": "ACTIVE"}))
+    assert settled_outcome(HEALTHY, session, evidence) == "inconclusive"
+    session.startup_audit_ids = list(evidence)
+    assert settled_outcome({}, session, evidence) == "not_investigated"
 
 
 DENIED = turn("", hypothesis("register", "h2"), *[command("az vm restart -g rg -n vm-1", hypothesis_ids=["h2"])] * 3)
@@ -76,6 +121,7 @@ BOUNDS = {
         {"coverage": [{"layer": "dns", "status": s, "audit_ids": [ONE]} for s in ("at_fault", "cleared")]},
         "medium",
     ),
+    "no cause is named": ((CONFIRMED,), {"causes": []}, "medium"),
     "an unsupported statement": ((CONFIRMED,), {"statements": [{"text": "x"}]}, "medium"),
     "unverifiable, nothing confirmed": ((DENIED,), {"root_cause_summary": f"It is the rule ({ONE})."}, "low"),
     "unverifiable beside a confirmed cause": ((CONFIRMED, DENIED), {}, "medium"),

@@ -198,6 +198,44 @@ def test_verification_fails_after_any_one_byte_of_the_audit_changed_or_its_last_
     assert not holds()
 
 
+def test_causes_stand_in_the_report_each_with_its_confidence_and_are_verified(bench):
+    read, denied = f"{SESSION}_001", f"{SESSION}_002"
+    causes = [
+        {
+            "kind": "security_rule",
+            "resource": "cache-nsg",
+            "rule": "deny|it",
+            "confidence": "high",
+            "audit_ids": [read],
+        },
+        {"kind": "moon", "resource": "sky", "confidence": "medium", "audit_ids": [denied]},
+    ]
+    confirm = turn("", hypothesis("register"), hypothesis("confirm", audit_ids=[read]))
+    investigation, report, markdown = finished(bench, READ, confirm, turn("", complete(causes=causes)))
+    assert report["outcome"] == "cause_found"
+    assert [(c["kind"], c["confidence"], c["supported"]) for c in report["causes"]] == [
+        ("security_rule", "high", True),
+        ("moon", "low", False),
+    ]
+    assert "| security rule | `cache-nsg` | deny\\|it |" in markdown
+    assert "unknown kind" in next(line for line in markdown.splitlines() if line.startswith("| moon |"))
+    paths = investigation.session.paths(bench.root)
+    for cited, holds in ((read, True), (denied, False), (f"{SESSION}_077", False)):
+        report["causes"][0]["audit_ids"] = [cited]
+        paths.report_json.write_text(json.dumps(report))
+        checks = verify_session(investigation.session, paths, checksum_holds=True)
+        assert all(c.ok for c in checks if c.name == "citations") is holds
+    assert investigation.session.completion is not None
+    del report["causes"], report["outcome"]  # an older report, of an older session
+    for field in ("causes", "outcome"):
+        investigation.session.completion.pop(field)
+    paths.report_json.write_text(json.dumps(report))
+    checks = verify_session(investigation.session, paths, checksum_holds=True)
+    assert all(c.ok for c in checks if c.name == "citations")
+    report, _ = write_report(investigation.session, paths, investigation.shell, FixedClock().now())
+    assert (report["causes"], report["outcome"]) == ([], "inconclusive")
+
+
 def test_a_report_that_was_made_to_cite_a_denied_command_fails(bench):
     investigation, report, _ = finished(bench, READ, turn("", complete()))
     paths = investigation.session.paths(bench.root)

@@ -65,6 +65,8 @@ def hostile_report(root: Path, paths: SessionPaths, session: Session) -> None:
         "recommended_actions": [f"`az {HOSTILE}`", {"not": "text"}],
         "advisories": [LONG],
         "conflicts": ["x", {}],
+        "causes": [{"kind": MARKUP, "resource": HOSTILE, "rule": LONG, "audit_ids": [ADDRESS]}, 7],
+        "outcome": MARKUP,
     }
     report["coverage"] = [{"layer": MARKUP, "status": MARKUP, "audit_ids": [ADDRESS], "note": HOSTILE}, "no row"]
     report["captures"] = [{"task_id": HOSTILE, "target": MARKUP, "executive_summary": f"# {HOSTILE}\n[a]({ADDRESS})"}]

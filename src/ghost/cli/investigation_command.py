@@ -37,6 +37,7 @@ from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
 from ghost.lab import load_case
+from ghost.net import name_of
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 
@@ -300,16 +301,26 @@ class _Run:
         return 0
 
     def _conclusion(self, report: dict[str, Any]) -> None:
-        found = any(h["state"] == "CONFIRMED" for h in report["hypotheses"])
-        label = "Root cause" if found and report["summary"]["supported"] else "Conclusion"
+        found = report["outcome"] == "cause_found" and report["summary"]["supported"]
+        label = "Root cause" if found else "Conclusion"
         doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
         self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
+        self.narration.line(f"Outcome: {report['outcome'].replace('_', ' ')}")
+        for cause in report["causes"]:
+            self.narration.line(f"  - {_named(cause)}")
         if bounds := (self.session.completion or {}).get("confidence_bounds"):
             self.narration.line(
                 f"Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow"
             )
         for action in report["recommended_actions"]:
             self.narration.line(f"  - {action}")
+
+
+def _named(cause: dict[str, Any]) -> str:
+    place = " ".join(filter(None, (name_of(cause["resource"]), cause["rule"], cause["direction"])))
+    return (
+        f"{cause['kind'].replace('_', ' ')}: {place} ({cause['confidence'] if cause['supported'] else 'unsupported'})"
+    )
 
 
 def _prompt() -> str:

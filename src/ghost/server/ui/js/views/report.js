@@ -37,18 +37,25 @@ function cause(report, cite) {
   const said = statement(recordOf(report.summary), cite);
   const statements = listOf(report.statements).map((each) => h("li", {}, statement(recordOf(each), cite)));
   const actions = listOf(report.recommended_actions).map((action) => h("li", {}, advice(textOf(action))));
+  const causes = listOf(report.causes).map((each) => h("li", {}, named(recordOf(each), cite)));
   const advisories = listOf(report.advisories).map((note) => h("li", {}, outside(note)));
   const conflicts = listOf(report.conflicts).map((each) => conflict(recordOf(each), cite));
   return h("div", {},
     h("p", { class: "symptom" }, h("span", { class: "faint" }, "Symptom: "), outside(report.symptom)),
     h("p", { class: "root-cause" }, said),
-    h("p", { class: "faint" }, chip(`confidence ${textOf(report.confidence) || "unknown"}`, { high: "good", medium: "warn" }[report.confidence] ?? "plain"),
+    causes.length ? h("ul", {}, causes) : null,
+    h("p", { class: "faint" }, report.outcome ? [chip(textOf(report.outcome).replace(/_/g, " "), "plain"), " "] : null, chip(`confidence ${textOf(report.confidence) || "unknown"}`, { high: "good", medium: "warn" }[report.confidence] ?? "plain"),
       ` ${[textOf(report.network), textOf(report.brain), momentOf(report.generated)].filter(Boolean).join(" · ")}`),
     actions.length ? [h("h3", {}, "What to do"), h("ul", {}, actions)] : null,
     statements.length > 1 ? [h("h3", {}, "Findings"), h("ol", {}, statements)] : null,
     conflicts.length ? [h("h3", {}, "Contradicting evidence"), h("ul", {}, conflicts)] : null,
     advisories.length ? [h("h3", {}, "Notes"), h("ul", {}, advisories)] : null);
 }
+
+/** Kind, resource and rule of a cause; unsupported ones are marked. */
+const named = (given, cite) => [h("strong", { class: "outside" }, textOf(given.kind).replace(/_/g, " ")), " ",
+  outside(textOf(given.resource).split("/").pop()), " ", outside([given.rule, given.direction].map(textOf).filter(Boolean).join(" ")), " ",
+  given.supported === true ? chip(textOf(given.confidence), "plain") : chip("unsupported", "bad"), listOf(given.audit_ids).map((id) => [" ", cite(textOf(id))])];
 
 /** Its text, with the records it names as links, those it does not name behind it, and what it lacks. */
 function statement(given, cite) {
