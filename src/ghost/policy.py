@@ -85,7 +85,7 @@ def _build(kind: Any, value: Any, place: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, value, place)
     if origin in (Union, types.UnionType):
-        return None if value is None else _one_of([each for each in arguments if each is not type(None)], value, place)
+        return _one_of([each for each in arguments if each is not type(None)], value, place, type(None) in arguments)
     if origin in (tuple, list, frozenset):
         given = enumerate(_expect(value, list, place))
         return origin(_build(arguments[0], item, f"{place}[{index}]") for index, item in given)
@@ -99,7 +99,9 @@ def _build(kind: Any, value: Any, place: str) -> Any:
     return _expect(value, kind, place)
 
 
-def _one_of(kinds: list[Any], value: Any, place: str) -> Any:
+def _one_of(kinds: list[Any], value: Any, place: str, or_none: bool) -> Any:
+    if value is None and or_none:
+        return None
     for kind in kinds[:-1]:
         with contextlib.suppress(_MismatchError):
             return _build(kind, value, place)

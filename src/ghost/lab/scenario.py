@@ -22,6 +22,7 @@ from ghost.lab.tapes.recordings import read_tape
 from ghost.lab.truth import FlowEnds, HandVerdict, NamedFlow, Symptom, Truth
 from ghost.lab.world import World
 from ghost.lab.world_validation import check_world
+from ghost.net import dns_name
 from ghost.policy import from_dict, to_dict
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -262,10 +263,10 @@ def _check_ends(world: World | None, flow: FlowEnds, place: str) -> None:
         machines = [machine.name for machine in world.machines] if world is not None else [text]
         if text.casefold() in map(str.casefold, machines):
             continue
-        if ":" in text or text.replace(".", "").isdigit():
-            try:
-                ip_address(text)
-            except ValueError as error:
-                raise LabError(f"{place}.{end}: {text!r} is no address") from error
-        elif end == "source" or "." not in text:
+        is_number = ":" in text or text.replace(".", "").isdigit()
+        if not is_number and (end == "source" or "." not in text):
             raise LabError(f"{place}.{end}: the world has no machine {text!r}; it has {', '.join(machines)}")
+        try:
+            _ = ip_address(text) if is_number else dns_name(text)
+        except ValueError as error:
+            raise LabError(f"{place}.{end}: {text!r} is no {'address' if is_number else 'DNS name'}") from error

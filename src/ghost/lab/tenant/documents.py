@@ -16,6 +16,7 @@ from ghost.lab.tenant.azure_types import AZURE_TYPES, PARTS
 
 Body = dict[str, Any]
 
+_ID = re.compile(r"(?i)/subscriptions/[^/]+/resourceGroups/[^/]+/providers/[^/]+(/[^/]+/[^/]+)+$")
 _RECORDS = re.compile(r"privateDnsZones/(?!virtualNetworkLinks)")
 """Types of which Azure tells no provisioning state."""
 
@@ -97,6 +98,8 @@ class Documents:
         Raises `LabError` for a type that no lab knows, or a name that several groups have.
         """
         if reference.startswith("/"):
+            if not _ID.match(reference):
+                raise LabError(f"{reference!r} is no id of a resource")
             return reference
         kind_name, _, rest = reference.partition("/")
         kind = AZURE_TYPES.get(kind_name.casefold())
