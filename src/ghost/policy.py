@@ -58,7 +58,7 @@ def to_dict(value: Any) -> Any:
         }
     if isinstance(value, tuple):
         return [to_dict(item) for item in value]
-    return dict(value) if isinstance(value, Mapping) else value
+    return {name: to_dict(item) for name, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def from_dict(kind: type[T], value: Any, place: str, error: type[GhostError] = ConfigurationError) -> T:

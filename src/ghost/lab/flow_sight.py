@@ -44,10 +44,13 @@ def look(world: World, flow: FlowEnds) -> FlowSight:
         server = dns_server(network, network.one(Interface, sender))
         lookup = [*ways_of(network, Flow("Udp", source, None, server, 53), world.conditions, source=sender)]
     stop = walked.first_stop
-    untold = [hop for hop in walked.hops if hop.verdict == UNKNOWN and hop.kind not in UNTOLD]
+    split = {"load_balancer"} if walked.others else set()  # Each way that it may take is in `ways`.
+    untold = [hop for hop in walked.hops if hop.verdict == UNKNOWN and hop.kind not in UNTOLD | split]
     if stop is None and untold:
         return FlowSight(UNKNOWN, UNKNOWN, why=untold[0].reason)
     verdict = {"passes": "pass", "unknown": UNKNOWN}.get(walked.outcome) or (stop.verdict if stop else "drop")
-    found = tuple({"kind": f.kind, "resource": f.hop.resource} for f in explain(network, asked, source=sender))
+    stops = [fault.hop for fault in explain(network, asked, source=sender)]
+    stops += [hop for each in (walked, *walked.others) for hop in each.hops if hop.stops and hop not in stops]
+    found = tuple({"kind": hop.fault or hop.kind, "resource": hop.resource} for hop in stops)
     why = stop.reason if stop else "; ".join(way.reason for way in ways)
     return FlowSight(experience(ways, world.conditions, lookup), verdict, stop.rule if stop else None, found, why)
