@@ -32,6 +32,8 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
     table.add_section()
     table.add_row("total", *_cells(sums))
     rich.print(table, soft_wrap=False)
+    outcomes = (f"{count} {name.replace('_', ' ')}" for name, count in sums["outcomes"].items())
+    rich.print(f"\nOutcomes: {', '.join(outcomes) or 'none'}.")
     rich.print("\nCalibration: confidence against truth.\n")
     calibration = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for column in ("confidence", "right", "%", "false causes"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -44,6 +45,7 @@ def summary(rows: Sequence[Row]) -> dict[str, Any]:
     groups = sorted({row.group for row in rows})
     return {
         **_sums(rows),
+        "outcomes": dict(Counter(row.outcome for row in rows if row.outcome)),
         "classes": {group: _sums([row for row in rows if row.group == group]) for group in groups},
         "calibration": {
             word: _sums([row for row in rows if row.confidence == word and row.error is None]) for word in CONFIDENCES
