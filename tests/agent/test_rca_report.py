@@ -203,7 +203,7 @@ def test_causes_stand_in_the_report_each_with_its_confidence_and_are_verified(be
     causes = [
         {
             "kind": "security_rule",
-            "resource": "cache-nsg",
+            "resource": "[AZURE_RESOURCE_7]",
             "rule": "deny|it",
             "confidence": "high",
             "audit_ids": [read],
@@ -217,7 +217,7 @@ def test_causes_stand_in_the_report_each_with_its_confidence_and_are_verified(be
         ("security_rule", "high", True),
         ("moon", "low", False),
     ]
-    assert "| security rule | `cache-nsg` | deny\\|it |" in markdown
+    assert "| security rule | `[AZURE_RESOURCE_7]` | deny\\|it |" in markdown
     assert "unknown kind" in next(line for line in markdown.splitlines() if line.startswith("| moon |"))
     paths = investigation.session.paths(bench.root)
     for cited, holds in ((read, True), (denied, False), (f"{SESSION}_077", False)):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ghost.brain import OfflineBrain
 from ghost.brain.offline.case import LAYERS
 from ghost.brain.offline.symptom import vocabulary, word_set
+from ghost.net import known_kinds
 from tests.brain.small_tenant import Facts, Net, Played, SmallTenant, Vm, net_id, play, rule, talk
 from tests.exhaustive import examples
 
@@ -33,6 +34,11 @@ def assert_honest(played: Played) -> None:
     cited = {i for s in completion["statements"] for i in s["audit_ids"]}
     cited |= {i for c in completion["coverage"] if c["status"] != "not_verified" for i in c["audit_ids"]}
     assert not any(i in completion["root_cause_summary"] for i in tenant.denied_ids)
+    cited |= {i for cause in completion["causes"] for i in cause["audit_ids"]}
+    assert all(cause["kind"] in known_kinds() and cause["resource"] for cause in completion["causes"])
+    assert all(cause["audit_ids"] for cause in completion["causes"])
+    assert (completion["outcome"] == "cause_found") is bool(completion["causes"])
+    assert completion["outcome"] != "healthy" or "at_fault" not in {c["status"] for c in completion["coverage"]}
     known = {f"s_{number:03d}" for number in range(1, len(tenant.commands) + 1)}
     assert cited <= known - tenant.denied_ids
     assert all(statement["audit_ids"] for statement in completion["statements"])
@@ -41,6 +47,13 @@ def assert_honest(played: Played) -> None:
     assert all(turn.text.strip() for turn in played.turns)
     ids = [call.id for turn in played.turns for call in turn.tool_calls]
     assert len(ids) == len(set(ids))
+
+
+def stated(played: Played) -> list[tuple[str, str, str]]:
+    """Kind, resource's name and rule of each cause; without one, the outcome."""
+    causes = played.completion["causes"]
+    found = [(cause["kind"], cause["resource"].split("/")[-1], cause["rule"]) for cause in causes]
+    return found or [(played.completion["outcome"], "", "")]
 
 
 def denying(**fields: Any) -> dict[str, Any]:
@@ -57,6 +70,9 @@ def test_a_deny_at_the_destinations_subnet_is_the_cause() -> None:
     assert played.coverage("nsg_outbound") == played.coverage("routes") == "cleared"
     assert "deny-it" in played.completion["root_cause_summary"]
     assert "store-nsg" in played.completion["root_cause_summary"]
+    assert stated(played) == [("security_rule", "store-nsg", "deny-it")]
+    assert played.completion["causes"][0]["direction"] == "Inbound"
+    assert played.completion["causes"][0]["flow"]["port"] == 6379
     assert not played.tenant.captures
 
 
@@ -90,6 +106,7 @@ def test_a_deny_outbound_at_the_source_is_the_cause() -> None:
     played = investigate(facts)
     assert played.coverage("nsg_outbound") == "at_fault"
     assert played.coverage("nsg_inbound") == "cleared"
+    assert played.completion["causes"][0]["direction"] == "Outbound"
 
 
 def test_denies_at_both_ends_are_two_findings() -> None:
@@ -120,6 +137,8 @@ def test_a_deny_and_a_black_hole_are_two_findings() -> None:
     played = investigate(facts)
     assert played.coverage("nsg_inbound") == played.coverage("routes") == "at_fault"
     assert sorted(played.completion["confirmed_hypotheses"]) == ["H1", "H2"]
+    hole = ("route_none", "web-vm-01-nic", "hole")
+    assert stated(played) == [("security_rule", "store-nsg", "deny-it"), hole]
 
 
 def test_a_black_hole_on_the_way_back_is_the_cause_and_its_route_is_named() -> None:
@@ -140,6 +159,7 @@ def test_a_route_through_an_appliance_that_does_not_forward_is_the_cause() -> No
     played = investigate(facts)
     assert played.coverage("routes") == "at_fault"
     assert "batch-vm-01, which has IP forwarding switched off" in played.completion["root_cause_summary"]
+    assert stated(played) == [("ip_forwarding_off", "batch-vm-01-nic", "")]
 
 
 def test_a_machine_that_is_deallocated_is_the_cause_and_the_other_layers_are_still_cleared() -> None:
@@ -148,6 +168,7 @@ def test_a_machine_that_is_deallocated_is_the_cause_and_the_other_layers_are_sti
     played = investigate(facts)
     assert played.coverage("vm_state") == "at_fault"
     assert played.completion["confirmed_hypotheses"] == ["H3"]
+    assert stated(played) == [("machine_stopped", "cache-vm-01", "")]
     assert played.coverage("nsg_inbound") == played.coverage("routes") == "cleared"
     assert any("az vm start" in action for action in played.completion["recommended_actions"])
 
@@ -161,6 +182,7 @@ def test_a_missing_peering_is_one_cause_and_not_also_a_route() -> None:
     assert played.coverage("peering") == "at_fault"
     assert played.coverage("routes") == "not_verified"
     assert "net-a has no peering with net-b" in played.completion["root_cause_summary"]
+    assert stated(played) == [("peering_disconnected", "net-a", "")]
 
 
 def test_peered_networks_count_as_one_virtual_network_to_the_default_rules() -> None:
@@ -180,6 +202,7 @@ def test_a_healthy_path_has_no_cause() -> None:
     played = investigate(Facts())
     assert played.completion["confidence"] == "medium"
     assert played.completion["root_cause_summary"].startswith("No fault found")
+    assert stated(played) == [("healthy", "", "")]
     assert played.completion["confirmed_hypotheses"] == []
     assert "at_fault" not in {item["status"] for item in played.completion["coverage"]}
     assert played.tenant.captures == ["web-vm-01"]
@@ -203,6 +226,7 @@ def test_loss_is_placed_in_the_direction_the_capture_shows(source: str, destinat
     assert played.coverage("wire") == "at_fault"
     assert f"from {source} to {destination} are lost" in played.completion["root_cause_summary"]
     assert "10.77.0.9" not in played.completion["root_cause_summary"]
+    assert stated(played) == [("packet_loss", source, "")]
     assert played.completion["confirmed_hypotheses"] == ["H4"]
 
 
@@ -226,6 +250,7 @@ def test_a_refused_connection_is_the_servers_and_the_wire_is_cleared() -> None:
     played = investigate(Facts(findings={"web-vm-01": [refused]}))
     assert played.coverage("guest_firewall") == "at_fault"
     assert played.coverage("wire") == "cleared"
+    assert stated(played) == [("not_listening", "cache-vm-01", "")]
 
 
 SILENT = {
@@ -243,6 +268,8 @@ def test_connections_that_arrive_and_are_not_answered_are_the_guests_fault() -> 
     assert played.tenant.captures == ["web-vm-01", "cache-vm-01"]
     assert len(played.tenant.cleaned) == 2
     assert played.coverage("guest_firewall") == "at_fault"
+    assert stated(played) == [("guest_firewall", "cache-vm-01", "")]
+    assert played.completion["causes"][0]["confidence"] == "medium"
 
 
 def test_connections_that_leave_and_do_not_arrive_are_lost_in_between() -> None:
@@ -250,6 +277,7 @@ def test_connections_that_leave_and_do_not_arrive_are_lost_in_between() -> None:
     played = investigate(facts)
     assert played.coverage("wire") == "at_fault"
     assert "do not arrive" in played.completion["root_cause_summary"]
+    assert stated(played) == [("packet_loss", "web-vm-01", "")]
 
 
 # What is advised
@@ -481,6 +509,7 @@ def test_a_denied_capture_leaves_the_wire_unverified(refused: str) -> None:
     assert "clean it up" not in played.text
     assert played.tenant.cleaned == []
     assert played.completion["confidence"] == "low"
+    assert stated(played) == [("inconclusive", "", "")]
     assert played.coverage("wire") == "not_verified"
     assert "H4" in played.completion["unverifiable_hypotheses"]
 
@@ -495,6 +524,7 @@ def test_a_denied_list_of_machines_is_replaced_by_that_of_interfaces() -> None:
 def test_with_everything_denied_it_concludes_and_repeats_nothing() -> None:
     played = investigate(Facts(denied=("az ", "ping")))
     assert played.completion["confidence"] == "low"
+    assert stated(played) == [("not_investigated", "", "")]
 
 
 @given(st.sets(st.sampled_from(["vm list", "vm show", "nic show", "vnet list", "vnet show", "subnet show", "ping"])))
@@ -559,12 +589,14 @@ def test_a_zone_that_the_source_does_not_see_is_the_cause() -> None:
     assert played.coverage("dns") == "at_fault"
     assert played.completion["confirmed_hypotheses"] == ["H3"]
     assert "not linked with net-a" in played.completion["root_cause_summary"]
+    assert stated(played) == [("dns_zone_not_linked", "corp.internal", "")]
 
 
 def test_a_name_that_its_zone_does_not_hold_is_the_cause() -> None:
     facts = Facts(zones=zone(other="10.1.2.9"))
     played = investigate(facts, NAMED, answer=lambda q: "cache-vm-01")
     assert played.coverage("dns") == "at_fault"
+    assert stated(played) == [("dns_record_missing", "corp.internal", "cache")]
     assert any("add-record" in action for action in played.completion["recommended_actions"])
 
 
@@ -605,6 +637,7 @@ def test_an_ambiguous_target_is_asked_for_and_the_answer_taken(answer: str) -> N
 def test_without_anyone_to_answer_it_says_what_is_missing() -> None:
     played = investigate(two_caches(), "web-vm-01 cannot reach the Redis cache on port 6379")
     assert played.completion["confidence"] == "low"
+    assert stated(played) == [("not_investigated", "", "")]
     assert "destination" in played.completion["root_cause_summary"]
     assert {item["status"] for item in played.completion["coverage"]} == {"not_verified"}
 
@@ -638,6 +671,7 @@ def test_words_side_by_side_in_a_tag_mean_that_machine_and_not_one_that_has_one_
 def test_a_name_that_no_machine_has_never_becomes_another_machine(name: str, form: str) -> None:
     played = investigate(Facts(), form.format(name))
     assert played.completion["confidence"] == "low"
+    assert stated(played) == [("not_investigated", "", "")]
     assert f"no machine named {name}" in played.completion["root_cause_summary"]
     assert "web-vm-01, cache-vm-01, batch-vm-01" in played.completion["statements"][0]["text"]
     assert not played.tenant.captures

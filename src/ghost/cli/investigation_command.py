@@ -307,7 +307,7 @@ class _Run:
         self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
         self.narration.line(f"Outcome: {report['outcome'].replace('_', ' ')}")
         for cause in report["causes"]:
-            self.narration.line(f"  - {_named(cause)}")
+            self.narration.line(f"  {_named(cause)}")
         if bounds := (self.session.completion or {}).get("confidence_bounds"):
             self.narration.line(
                 f"Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow"
