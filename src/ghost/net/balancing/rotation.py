@@ -169,8 +169,8 @@ def _probed(network: Network, backend: Backend, port: int) -> Iterator[Hop]:
 
 
 def _causes(judged: Iterable[_Judged]) -> list[Hop]:
-    """Return what drops the probes, each cause once."""
-    causes = [each.cause for each in judged if each.cause is not None]
+    """Return what drops the probes, each cause once. Who sent the packet gets no answer of a probe's refusal."""
+    causes = [replace(each.cause, verdict="drop") for each in judged if each.cause is not None]
     return list({(cause.kind, cause.resource, cause.rule): cause for cause in reversed(causes)}.values())[::-1]
 
 
