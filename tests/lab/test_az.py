@@ -275,6 +275,7 @@ def test_next_hop_names_the_route_table_of_a_users_route(call: Az) -> None:
         ("az vm show -g nope -n x", 3, "(ResourceGroupNotFound) Resource group 'nope' could not be found."),
         ("az vm list -g nope", 3, "(ResourceGroupNotFound)"),
         ("az network vnet subnet show -g prod-rg --vnet-name prod-vnet -n x", 3, "(NotFound) Resource /subscriptions/"),
+        ("az keyvault show -n x", 1, "The Vault 'x' not found within subscription."),
         ("az resource show --ids nonsense", 1, "argument --ids: invalid ResourceId value: 'nonsense'"),
         (f"az resource show --ids {VM_ID}x", 3, "(ResourceNotFound) The Resource 'Microsoft.Compute/virtualMachines/"),
         ("az resource show -n web-vm-01", 1, "--resource-group/-g is required."),

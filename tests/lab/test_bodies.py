@@ -49,7 +49,7 @@ READ = {
     f"{SUBSCRIPTION}/providers/Microsoft.Network/publicIPAddresses": (NETWORK, "PublicIPAddress"),
     f"{SUBSCRIPTION}/providers/Microsoft.Network/privateEndpoints": (NETWORK, "PrivateEndpoint"),
     f"{SUBSCRIPTION}/providers/Microsoft.Network/privateDnsZones": (PRIVATE_DNS, "PrivateZone"),
-    f"{ZONE}/A": (PRIVATE_DNS, "RecordSet"),
+    f"{ZONE}/ALL": (PRIVATE_DNS, "RecordSet"),
     f"{ZONE}/virtualNetworkLinks": (PRIVATE_DNS, "VirtualNetworkLink"),
     f"{WATCHER}/packetCaptures": (NETWORK, "PacketCaptureResult"),
     f"{SUBSCRIPTION}/providers/Microsoft.Compute/virtualMachines": (COMPUTE, "VirtualMachine"),

@@ -12,7 +12,7 @@ import re
 import shlex
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,7 @@ from ghost.lab.network_services import (
     PublicAddress,
 )
 from ghost.lab.programs import az as lab_az
+from ghost.lab.scenario import world_from_source
 from ghost.lab.world import Machine, NetworkInterface, Peering, ScaleSet, Subnet, VirtualNetwork
 from tests.exhaustive import EXHAUSTIVE, sample
 from tests.lab import real_az
@@ -53,6 +54,7 @@ FRESH = 20
 """Of the reads that are made in interpreters which are loaded, so many are also made by programs that start anew."""
 STARTED = 1_700_000_000.0
 SUBSCRIPTION = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211"
+HUB = "/subscriptions/2b7d4e91-0a5c-4f38-9e6d-7c1b3a5d9f20"
 COMPUTE = f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Compute"
 PLACES = {
     "sub": SUBSCRIPTION,
@@ -61,7 +63,10 @@ PLACES = {
     "nic": f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Network/networkInterfaces/web-vm-01-nic",
     "account": f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Storage/storageAccounts/prodforensics01",
     "url": "https://prodforensics01.blob.core.windows.net/captures/new.cap",
+    "net": f"{HUB}/resourceGroups/hub-rg/providers/Microsoft.Network",
 }
+OF_EXTENSIONS = {"network manager list-effective-security-admin-rule"}
+"""What the plain az does not have."""
 OF_THE_PROFILE = ("environmentName", "cloudName", "user")
 """Fields of az's own settings: the emulator's cloud has a name of its own, and its profile an identity of its own."""
 
@@ -132,6 +137,8 @@ def _of_the_preflight() -> list[str]:
 
 READS = [*(text.format(**PLACES) for text in _listed()["reads"]), *_of_the_brain(), *_of_the_preflight()]
 WRITES = [tuple(text.format(**PLACES) for text in row) for row in _listed()["writes"]]
+OF_HUB = {name: [text.format(**PLACES) for text in _listed()["hub"][name]] for name in ("reads", "changes")}
+ALL = [*READS, *(text for row in WRITES for text in row), *OF_HUB["reads"], *OF_HUB["changes"]]
 
 
 # --- the two labs ---
@@ -183,6 +190,13 @@ def _scenario() -> Scenario:
     return replace(scenario, world=world_from_dict(changed.to_dict()))
 
 
+def hub_scenario() -> Scenario:
+    """`hub-spoke` with one of each type of resource that it lacks."""
+    listed = _listed()["hub"]
+    world = world_from_source({name: listed[name] for name in ("base", "edits")}, "hub.")
+    return replace(lab.load_scenario("blocked-port"), world=world)
+
+
 @cache
 def _state() -> dict[str, Any]:
     """Of a lab at a moment when the capture `done` has stopped and `busy` runs."""
@@ -199,6 +213,10 @@ def _state() -> dict[str, Any]:
 
 def _still_lab(directory: Path) -> LabDirectory:
     return LabDirectory.create(directory, _scenario(), LabClock(STARTED + 60, 1e-12), state=_state())
+
+
+def still_hub(directory: Path) -> LabDirectory:
+    return LabDirectory.create(directory, hub_scenario(), LabClock(STARTED + 60, 1e-12))
 
 
 @dataclass(frozen=True)
@@ -235,9 +253,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextlib.contextmanager
-def _two_labs(here: Path, settings: Path) -> Iterator[Both]:
+def _two_labs(here: Path, settings: Path, made: Callable[[Path], LabDirectory] = _still_lab) -> Iterator[Both]:
     """The same lab twice: what a command changes in one is to be changed in the other."""
-    emulated, own = _still_lab(here / "emulated"), _still_lab(here / "own")
+    emulated, own = made(here / "emulated"), made(here / "own")
     homes = here / "real-home", here / "own-home"
     for home in homes:
         home.mkdir()
@@ -253,6 +271,13 @@ def _two_labs(here: Path, settings: Path) -> Iterator[Both]:
 def test_every_read_says_the_same(tmp_path: Path, settings: Path) -> None:
     with _two_labs(tmp_path / "labs", settings) as labs:
         wrong = list(_differences(labs, READS))
+    assert not wrong, "\n".join(wrong)
+
+
+@needs_az
+def test_every_read_and_change_of_a_hub_says_the_same(tmp_path: Path, settings: Path) -> None:
+    with _two_labs(tmp_path / "labs", settings, still_hub) as labs:
+        wrong = list(_differences(labs, [*OF_HUB["reads"], *OF_HUB["changes"]], filled=True))
     assert not wrong, "\n".join(wrong)
 
 
@@ -277,13 +302,18 @@ def test_every_change_says_the_same_and_changes_the_same(tmp_path: Path, setting
     assert not wrong, "\n".join(wrong)
 
 
-def _differences(labs: Both, commands: Iterable[str], *, fresh: bool = EXHAUSTIVE) -> Iterator[str]:
+def _differences(
+    labs: Both, commands: Iterable[str], *, fresh: bool = EXHAUSTIVE, filled: bool = False
+) -> Iterator[str]:
+    """`filled`: an empty list would compare nothing."""
     for command in commands:
         real, own = labs.run(command, fresh=fresh)
         if (own.status, own.error_code) != (real.status, real.error_code):
             yield f"az {command}\n  real: {real.status} {real.err[-600:]}\n  own: {own.status} {own.err[-600:]}"
         elif (one := _comparable(command, real.json)) != (other := _comparable(command, own.json)):
             yield f"az {command}\n  real: {one}\n  own: {other}"
+        elif filled and real.json == []:
+            yield f"az {command}: both list nothing"
 
 
 def _comparable(command: str, answer: Any) -> Any:
@@ -313,7 +343,7 @@ ADVICE = {
 
 
 def test_every_command_of_the_brain_and_of_the_orchestrator_is_compared() -> None:
-    compared = {_words(text) for text in [*READS, *(text for row in WRITES for text in row)]}
+    compared = {_words(text) for text in ALL}
     used = {words for room in ("brain", "cloud") for words in _used(Path(ghost.__file__).parent / room)}
 
     assert len(used) > 25
@@ -327,8 +357,8 @@ def test_every_template_of_the_brain_is_compared() -> None:
 
 
 def test_every_command_of_the_labs_az_is_compared() -> None:
-    compared = {_words(text) for text in [*READS, *(text for row in WRITES for text in row)]}
-    assert set(COMMANDS) - compared == set()
+    compared = {_words(text) for text in ALL}
+    assert set(COMMANDS) - compared == OF_EXTENSIONS
 
 
 def _words(command: str) -> str:

@@ -9,12 +9,14 @@ from ghost.lab.arm.accounts import existing_group
 from ghost.lab.arm.api_messages import ArmError, part_not_found, resource_not_found
 from ghost.lab.arm.blob_store import account_keys, account_named
 from ghost.lab.arm.request_routing import IN_GROUP, IN_SUBSCRIPTION, Call, route
-from ghost.lab.tenant import CREATED, Body, scale_set_view
+from ghost.lab.tenant import CREATED, Body, folded, scale_set_view
 
 _KIND = "/providers/{namespace}/{kind}"
 _OWNER = f"{IN_GROUP}{_KIND}/{{name}}"
 _SET = f"{IN_GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{{name}}"
 _PARTS = ("/{part}/{part_name}", "/{part}/{part_name}/{below}/{below_name}")
+_UNTYPED = ("privateDnsZoneGroups",)
+"""Parts whose bodies have no `type`."""
 _ORDER = ("name", "id", "etag", "type", "location", "tags", "zones", "kind", "sku", "properties")
 
 
@@ -68,6 +70,38 @@ def list_keys(call: Call) -> Body:
     }
 
 
+@route("GET", f"{IN_GROUP}/providers/Microsoft.Network/virtualNetworkGateways/{{name}}/connections")
+def connections(call: Call) -> Body:
+    """Return the connections of a gateway."""
+    own_id = folded(_of_network(call, "virtualNetworkGateways")["id"])
+    found = call.world.documents.of_type("Microsoft.Network/connections")
+    ends = ("virtualNetworkGateway1", "virtualNetworkGateway2")
+    return {
+        "value": [
+            shown(body)
+            for body in found
+            if own_id in [folded(body["properties"].get(end, {}).get("id", "")) for end in ends]
+        ]
+    }
+
+
+@route("GET", f"{IN_GROUP}/providers/Microsoft.Network/privateDnsZones/{{name}}/ALL")
+def record_sets(call: Call) -> Body:
+    zone = f"{folded(_of_network(call, 'privateDnsZones')['id'])}/"
+    below = [body for body in call.world.documents if folded(body["id"]).startswith(zone)]
+    return {"value": [shown(body) for body in below if not body["type"].endswith("virtualNetworkLinks")]}
+
+
+@route(
+    "POST",
+    f"{IN_GROUP}/providers/Microsoft.Network/virtualNetworks/{{name}}/listNetworkManagerEffectiveSecurityAdminRules",
+)
+def effective_admin_rules(call: Call) -> Body:
+    """Return the security admin rules in effect: https://learn.microsoft.com/rest/api/networkmanager/"""
+    rules = {name.casefold(): list(rules) for name, rules in call.world.admin_rules.items()}
+    return {"value": rules.get(_of_network(call, "virtualNetworks")["name"].casefold(), [])}
+
+
 @route("GET", f"{_OWNER}/{{part}}", f"{_OWNER}{_PARTS[0]}/{{below}}")
 def parts(call: Call) -> Body:
     owner = find_resource(call)
@@ -92,7 +126,8 @@ def one_part(call: Call) -> Body:
 def shown(body: Body, *, with_view: bool = False) -> Body:
     """Return a body as it is answered: fields in Azure's order, the view of a machine only where it was asked for."""
     properties = {name: value for name, value in body["properties"].items() if with_view or name != "instanceView"}
-    whole = {**body, "properties": properties}
+    whole = {name: value for name, value in body.items() if name != "type" or not body["type"].endswith(_UNTYPED)}
+    whole["properties"] = properties
     return {name: whole[name] for name in (*_ORDER, *sorted(whole.keys() - set(_ORDER))) if name in whole}
 
 
@@ -105,6 +140,10 @@ def find_resource(call: Call, kind: str | None = None) -> Body:
         if body["name"].casefold() == call["name"].casefold():
             return body
     raise resource_not_found(wanted, call["group"], call["name"])
+
+
+def _of_network(call: Call, kind: str) -> Body:
+    return find_resource(Call(call.lab, call.request, {"namespace": "Microsoft.Network", **call.values}), kind)
 
 
 def _set_of(call: Call) -> Body:

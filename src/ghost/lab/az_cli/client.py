@@ -68,5 +68,11 @@ class ArmClient:
         return response
 
 
+def group_of(client: ArmClient, kind: str, name: str) -> str | None:
+    """Return the group of a resource that the subscription is searched for."""
+    found = (body["id"] for body in client.list(client.path(None, kind)) if body["name"].casefold() == name.casefold())
+    return next((str(own_id.split("/")[4]) for own_id in found), None)
+
+
 def _quoted(name: str) -> str:
     return quote(name, safe="")

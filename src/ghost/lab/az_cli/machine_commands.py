@@ -69,7 +69,14 @@ def vm_extension_list(lab: LabDirectory, options: Namespace) -> Any:
 @command("vmss list-instances", GROUP, NAME, "--expand")
 def vmss_list_instances(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
-    return flattened(client.list(client.path(options.resource_group, f"{VMSS}/virtualMachines", options.name)))
+    query = {} if options.expand is None else {"$expand": options.expand}
+    return flattened(client.list(client.path(options.resource_group, f"{VMSS}/virtualMachines", options.name), **query))
+
+
+@command("vmss nic list", GROUP, "--vmss-name !")
+def vmss_nic_list(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    return flattened(client.list(client.path(options.resource_group, f"{VMSS}/networkInterfaces", options.vmss_name)))
 
 
 @command("vmss get-instance-view", GROUP, NAME, "--instance-id", ids=("name",))

@@ -11,7 +11,7 @@ from typing import Any
 from ghost.lab.arm import blob_store as stored
 from ghost.lab.arm.blob_store import StoredBlob
 from ghost.lab.az_cli.cli_errors import AzError, blob_service_not_found, usage
-from ghost.lab.az_cli.client import ArmClient
+from ghost.lab.az_cli.client import ArmClient, group_of
 from ghost.lab.az_cli.command_table import IN_GROUP, NAME, command
 from ghost.lab.az_cli.output_shape import filled, hoisted, with_groups
 from ghost.lab.directory import LabDirectory
@@ -57,10 +57,10 @@ def _group_of(client: ArmClient, options: Namespace) -> str:
     """Return the group; without one, the CLI searches the subscription for the account."""
     if options.resource_group is not None:
         return str(options.resource_group)
-    for body in client.list(client.path(None, ACCOUNT)):
-        if body["name"].casefold() == options.name.casefold():
-            return str(body["id"].split("/")[4])
-    raise usage(f"Storage account '{options.name}' not found.")
+    found = group_of(client, ACCOUNT, options.name)
+    if found is None:
+        raise usage(f"Storage account '{options.name}' not found.")
+    return found
 
 
 def _account_shape(body: dict[str, Any]) -> dict[str, Any]:

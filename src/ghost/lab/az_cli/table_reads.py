@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ghost.lab.az_cli.client import ArmClient
+from ghost.lab.az_cli.cli_errors import AzError
+from ghost.lab.az_cli.client import ArmClient, group_of
 from ghost.lab.az_cli.command_table import GROUP, IN_GROUP, NAME, Answer, command
-from ghost.lab.az_cli.output_shape import flattened
+from ghost.lab.az_cli.output_shape import filled, flattened, hoisted, with_groups
 from ghost.lab.directory import LabDirectory
 from ghost.policy import load_policy
 
 NSG = "Microsoft.Network/networkSecurityGroups"
 NIC = "Microsoft.Network/networkInterfaces"
+CONNECTIONS = "Microsoft.Network/connections"
+VAULTS = "Microsoft.KeyVault/vaults"
 
 
 @command("network nsg rule list", GROUP, "--nsg-name !", "--include-default ?")
@@ -60,27 +63,77 @@ class ResourceCommands:
     list: bool = True
     show: bool = True
     list_in_group: bool = False
+    model: str | None = None
+    nested: bool = False
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def register(self) -> None:
         owner = () if self.parent is None else (self.parent.split()[0].removeprefix("--").replace("-", "_"),)
         options = () if self.parent is None else (f"{self.parent} !",)
         if self.list:
             group = GROUP if self.parent or self.list_in_group else IN_GROUP
-            command(f"{self.command} list", group, *options)(_answer(self.type, owner, whole_list=True))
+            command(f"{self.command} list", group, *options)(self._answer(owner, whole_list=True))
         if self.show:
             names = (*owner, "name")
             expand = ("--expand",) if self.expand else ()
-            answer = _answer(self.type, names, whole_list=False)
+            answer = self._answer(names, whole_list=False)
             command(f"{self.command} show", GROUP, *options, NAME, *expand, ids=names)(answer)
 
+    def _answer(self, names: tuple[str, ...], *, whole_list: bool) -> Answer:
+        def answer(lab: LabDirectory, options: Namespace) -> Any:
+            client = ArmClient(lab)
+            path = client.path(options.resource_group, self.type, *(getattr(options, name) for name in names))
+            return [self._shown(body) for body in client.list(path)] if whole_list else self._shown(client.get(path))
 
-def _answer(kind: str, names: tuple[str, ...], *, whole_list: bool) -> Answer:
-    def answer(lab: LabDirectory, options: Namespace) -> Any:
-        client = ArmClient(lab)
-        path = client.path(options.resource_group, kind, *(getattr(options, name) for name in names))
-        return flattened(client.list(path) if whole_list else client.get(path))
+        return answer
 
-    return answer
+    def _shown(self, body: dict[str, Any]) -> Any:
+        raised = hoisted({**body, "properties": {}}) | body["properties"] if self.nested else hoisted(body)
+        fields = {self.renamed.get(name, name): value for name, value in raised.items()}
+        return with_groups(fields if self.model is None else filled(self.model, fields))
+
+
+def _of_sdk(model: str, body: dict[str, Any]) -> Any:
+    return with_groups(filled(model, body))
+
+
+@command("network vpn-connection list", GROUP, "--vnet-gateway")
+def vpn_connection_list(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    if options.vnet_gateway is None:
+        return flattened(client.list(client.path(options.resource_group, CONNECTIONS)))
+    gateway = client.path(options.resource_group, "Microsoft.Network/virtualNetworkGateways", options.vnet_gateway)
+    return flattened(client.list(f"{gateway}/connections"))
+
+
+@command("network manager list-effective-security-admin-rule", GROUP, "--virtual-network-name --vnet-name !")
+def effective_admin_rules(lab: LabDirectory, options: Namespace) -> Any:
+    """Return the rules that managers deployed to a network; in Azure's own CLI it belongs to an extension.
+
+    https://learn.microsoft.com/cli/azure/network/manager
+    """
+    client = ArmClient(lab)
+    network = client.path(options.resource_group, "Microsoft.Network/virtualNetworks", options.virtual_network_name)
+    return flattened(client.post(f"{network}/listNetworkManagerEffectiveSecurityAdminRules"))
+
+
+@command("keyvault list", IN_GROUP, "--resource-type")
+def keyvault_list(lab: LabDirectory, options: Namespace) -> Any:
+    """Return vaults: without a group as any resource is listed, without their settings."""
+    client = ArmClient(lab)
+    if options.resource_group is not None:
+        return [_of_sdk("vault", body) for body in client.list(client.path(options.resource_group, VAULTS))]
+    query = {"$filter": f"resourceType eq '{VAULTS}'"}
+    return [_of_sdk("listed_vault", body) for body in client.list(f"{client.scope()}/resources", **query)]
+
+
+@command("keyvault show", IN_GROUP, "--name -n !", ids=("name",))
+def keyvault_show(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    group = options.resource_group or group_of(client, VAULTS, options.name)
+    if group is None:
+        raise AzError(f"The Vault '{options.name}' not found within subscription.")
+    return _of_sdk("vault", client.get(client.path(group, VAULTS, options.name)))
 
 
 for _row in load_policy(__file__, "reads.toml", dict[str, tuple[ResourceCommands, ...]])["resources"]:

@@ -17,8 +17,10 @@ from ghost.lab.tenant.azure_types import AZURE_TYPES, PARTS
 Body = dict[str, Any]
 
 _ID = re.compile(r"(?i)/subscriptions/[^/]+/resourceGroups/[^/]+/providers/[^/]+(/[^/]+/[^/]+)+$")
-_RECORDS = re.compile(r"privateDnsZones/(?!virtualNetworkLinks)")
+_STATELESS = re.compile(r"privateDnsZones/(?!virtualNetworkLinks)|^Microsoft.Sql/|redis/firewallRules")
 """Types of which Azure tells no provisioning state."""
+_UNTYPED = re.compile(r"virtualNetworkGateways")
+"""Types whose parts have no `type`."""
 
 
 class Documents:
@@ -127,7 +129,7 @@ class Documents:
 def _whole(resource_id: str, body: Body) -> Body:
     """Return a body with what Azure adds to it and to its parts."""
     kind = type_in(resource_id)
-    state = {} if _RECORDS.search(kind) else {"provisioningState": "Succeeded"}
+    state = {} if _STATELESS.search(kind) else {"provisioningState": "Succeeded"}
     properties: Body = {**state, **body.get("properties", {})}
     for part in PARTS.get(_last(kind), {}).values():
         if part in properties:
@@ -139,7 +141,8 @@ def _whole(resource_id: str, body: Body) -> Body:
 def _part_of(owner: str, part: str, item: Body) -> Body:
     if not isinstance(item, dict) or not item.get("name"):
         raise LabError(f"one of the {part} of {owner.rpartition('/')[2]} has no name")
-    return {"etag": etag_of(owner), **_whole(f"{owner}/{part}/{item['name']}", item)}
+    made = {"etag": etag_of(owner), **_whole(f"{owner}/{part}/{item['name']}", item)}
+    return {name: value for name, value in made.items() if name != "type" or not _UNTYPED.search(type_in(owner))}
 
 
 def folded(resource_id: str) -> str:

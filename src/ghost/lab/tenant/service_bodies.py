@@ -131,6 +131,16 @@ def _record(zone_id: str, zone: PrivateZone, record: AddressRecord) -> Body:
     return {"id": own_id, "etag": guid(own_id), "properties": properties}
 
 
+def _start_of_authority(zone: Body) -> Body:
+    times = {"refreshTime": 3600, "retryTime": 300, "expireTime": 2419200, "minimumTtl": 10, "serialNumber": 1}
+    server = {"host": "azureprivatedns.net", "email": "azureprivatedns-host.microsoft.com"}
+    record = {"soaRecord": {**server, **times}}
+    return {
+        "etag": guid(f"{zone['id']}/SOA"),
+        "properties": {"fqdn": f"{zone['name']}.", "ttl": 3600, "isAutoRegistered": False, **record},
+    }
+
+
 def _link(world: World, zone_id: str, network: str) -> Body:
     linked = world.virtual_network(network)
     own_id = f"{zone_id}/virtualNetworkLinks/{network}-link"
@@ -145,11 +155,12 @@ def _link(world: World, zone_id: str, network: str) -> Body:
 def complete(documents: Documents) -> None:
     """Fill in the counts of zones, names in interfaces of private endpoints, and the other end of their connections."""
     for zone in documents.of_type(ZONES):
+        documents.put(f"{zone['id']}/SOA/@", _start_of_authority(zone))
         links = documents.parts(zone["id"], "virtualNetworkLinks") or []
         below = [body for body in documents if body["id"].startswith(f"{zone['id']}/")]
         registering = sum(bool(link["properties"].get("registrationEnabled")) for link in links)
         zone["properties"] |= {
-            "numberOfRecordSets": len(below) - len(links) + 1,
+            "numberOfRecordSets": len(below) - len(links),
             "numberOfVirtualNetworkLinks": len(links),
             "numberOfVirtualNetworkLinksWithRegistration": registering,
         }
