@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,17 +14,18 @@ from typing import Any
 
 import pytest
 
-from ghost.lab.wire.conditions import Conditions, OutsideHost, ServiceFault, Traffic, WireFault
+from ghost.lab.wire.conditions import ClockFault, Conditions, OutsideHost, ServiceFault, Traffic, WireFault
 from ghost.lab.wire.packet_generator import drawn
 from ghost.lab.wire.scene import Scene
 from ghost.net import Interface, Network, known_kinds, name_of
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
-from tests.lab.test_passages import HUB, NVA, PAIR, filtered
+from tests.lab.test_passages import HUB, NVA, PAIR, POOL, filtered
 from tests.net.description import described
 
 APART = 3600
 """Seconds between the captures, so that one run of tshark tells them apart."""
+REMARKED = "tcp.analysis.flags && !tcp.analysis.window_update"
 WRONG = "(_ws.malformed && !_ws.malformed.reassembly) || ip.checksum.status==0 || (tcp.checksum.status==0 && !icmp)"
 START = datetime(2025, 1, 15, 14, 32, tzinfo=UTC)
 PARTNER = OutsideHost("20.9.9.9", "partner.example", (443,))
@@ -57,6 +60,11 @@ def wire(source: str, destination: str, **what: Any) -> list[WireFault]:
 
 CASES = [
     Case("", "tcp"),
+    Case("", "tcp.port == 8080", lines=POOL, traffic={"server": "10.1.1.100"}, captured="vc"),
+    Case("", "ip.src == 10.0.1.4 && tcp", captured="vb", traffic={"server": "vb"},
+         lines=[*HUB, "fwrule fw 200/100 application Allow any Https:443 * *"]),
+    Case("", "ip.src == 20.9.9.9 && ip.ttl == 52", captured="va", traffic={"client": "20.9.9.9", "server": "20.1.1.1"},
+         lines=[*PUBLIC, "rule na web 100 Inbound Allow Tcp Internet *:443"]),
     Case("", "tcp", traffic=BULK),
     Case("", "ip.ttl == 63", lines=NVA, captured="vb"),
     Case("", "tcp.port == 443", lines=[*HUB, "fwrule fw 200/100 network Allow web TCP * * 443"]),
@@ -89,9 +97,9 @@ CASES = [
          traffic={"idle_seconds": 90.0, "connections_per_minute": 6.0}, seconds=180),
     Case("idle_timeout", "tcp.flags.reset == 1", wire("va", "vb", idle_seconds=60, idle_reset=True),
          traffic={"idle_seconds": 90.0, "connections_per_minute": 6.0}, seconds=180),
-    Case("snat_ports_exhausted", "tcp.analysis.retransmission",
-         wire("va", "*", snat_ports=16, snat_hold_seconds=10),
-         traffic={"server": "20.9.9.9", "connections_per_minute": 160.0}, lines=PUBLIC, seconds=150),
+    Case("snat_ports_exhausted", "tcp.analysis.retransmission", wire("va", "*", snat_ports=20, snat_hold_seconds=0),
+         traffic={"server": "20.9.9.9", "connections_per_minute": 90.0, "idle_seconds": 15.0}, lines=PUBLIC,
+         seconds=60),
     Case("receiver_full", "tcp.analysis.zero_window", service={"reads_bytes": 4000},
          traffic={**BULK, "request_bytes": 80_000}),
     Case("receiver_full", "tcp.analysis.zero_window", service={"reads_bytes": 4000, "reads_again_after_seconds": 3.0},
@@ -128,6 +136,47 @@ def scene_of(case: Case, **conditions: Any) -> Scene:
     )
 
 
+def drawn_at(case: Case, machine: str, **conditions: Any) -> list[tuple[int, bytes]]:
+    """Return the frames of TCP that are not the store's, each with its time in microseconds."""
+    capture, at, found = drawn(scene_of(case, **conditions), machine, START, case.seconds, 1), 24, []
+    while at < len(capture):
+        second, micro, length, _ = struct.unpack_from("<IIII", capture, at)
+        frame, at = capture[at + 16 : at + 16 + length], at + 16 + length
+        if (
+            frame[23] == 6
+            and b"\x14\x3c" not in (frame[26:28], frame[30:32])
+            and {b"\x01\xbb", b"\x1f\x90"} & {frame[34:36], frame[36:38]}
+        ):
+            found.append((second * 1_000_000 + micro, frame))
+    return found
+
+
+def segments(frames: list[tuple[int, bytes]], toward: bytes) -> Counter[bytes]:
+    """Return sequence and acknowledgement numbers and flags with what they carry, of frames to a port."""
+    return Counter(f[38:48] + f[54:] for _, f in frames if f[36:38] == toward)
+
+
+@pytest.mark.parametrize(
+    "case", [*CASES[:2], *(c for c in CASES if c.kind in ("packet_loss", "packet_reordering"))], ids=str
+)
+def test_both_ends_show_the_same_packets_but_for_what_is_lost_or_comes_twice(case: Case) -> None:
+    pool = case.lines is POOL
+    there = drawn_at(case, "vb") + (drawn_at(case, "vc") if pool else [])
+    port = struct.pack(">H", 8080 if pool else 443)
+    sent, arrived = segments(drawn_at(case, "va"), b"\x01\xbb"), segments(there, port)
+    assert sum(sent.values()) > 50
+    assert not set(arrived) - set(sent)
+    lost = sum((sent - arrived).values()) / sum(sent.values())
+    assert lost < 0.1
+
+
+def test_the_clock_of_a_capturing_machine_may_be_wrong() -> None:
+    right = drawn_at(CASES[0], "va")
+    wrong = drawn_at(CASES[0], "va", clocks=(ClockFault("va", offset_ms=-250.0, drift_ppm=100.0),))
+    late = [there[0] - here[0] for here, there in zip(right, wrong, strict=True)]
+    assert (late[0] // 1000, late[-1] // 1000) == (-250, -247)
+
+
 @cache
 def captured(number: int) -> bytes:
     case = CASES[number]
@@ -150,7 +199,7 @@ def test_tshark_sees_what_was_asked_for_and_nothing_malformed(tmp_path: Path) ->
     path = tmp_path / "captures.pcap"
     captures = [captured(number) for number in range(len(CASES))]
     path.write_bytes(captures[0][:24] + b"".join(capture[24:] for capture in captures))
-    filters = [*(case.tshark for case in CASES), WRONG]
+    filters = [*(case.tshark for case in CASES), REMARKED, WRONG]
     checks = [word for kind in ("ip", "tcp", "udp") for word in ("-o", f"{kind}.check_checksum:TRUE")]
     table = ["-q", "-z", ",".join(["io,stat", str(APART), *filters])]
     done = subprocess.run(
@@ -158,4 +207,6 @@ def test_tshark_sees_what_was_asked_for_and_nothing_malformed(tmp_path: Path) ->
     )
     rows = [line.split("|")[2:-1:2] for line in done.stdout.splitlines() if "<>" in line]
     assert [row[-1].strip() for row in rows] == ["0"] * len(CASES)
+    sound = [row for row, case in zip(rows, CASES, strict=True) if not case.kind and not case.faults]
+    assert [row[-2].strip() for row in sound] == ["0"] * len(sound)
     assert [str(case) for number, case in enumerate(CASES) if rows[number][number].strip() == "0"] == []

@@ -44,6 +44,8 @@ STORAGE_DELAY_MS = 1.2
 STORAGE_HOPS = 9
 SNAT_EPOCH_SECONDS = 900.0
 """At multiples of it all ports are taken to be free, so that captures of any window agree."""
+ROUND_TRIPS, THINKING_SECONDS = 4, 0.012
+"""About how long a connection lasts that nothing holds up."""
 DNS_PORT = 53
 
 
@@ -104,11 +106,11 @@ def _add_traffic(scene: Scene, traffic: Traffic, captured: str, window: Window, 
     asked = None if is_address(scene.address(server)) else _lookup(scene, traffic, server, ways[0])
     if not any(way.seen_by(captured) for way in (*ways, *([asked.way] if asked else ()))):
         return
-    stride = _stride(traffic, (window.end - window.start) / 1e6, len(scene.traffic))
     first_port = Random(randomness).randrange(PORTS)  # noqa: S311
     lifetime = LIFETIME_SECONDS + traffic.idle_seconds
     period = 60 / traffic.connections_per_minute
     without_port = _without_port(scene, traffic, ways[0], window, randomness)
+    stride = 1 if without_port else _stride(traffic, (window.end - window.start) / 1e6, len(scene.traffic))
     for number, moment, random in window.beginnings(period, lifetime, randomness):
         if number % stride:
             continue
@@ -149,7 +151,8 @@ def _without_port(scene: Scene, traffic: Traffic, way: Passage, window: Window, 
     limits = (link for link in way.links(way.forward, scene.conditions) if link.snat_ports is not None)
     if (limit := next(limits, None)) is None:
         return frozenset()
-    lasts = limit.snat_hold_seconds + traffic.idle_seconds
+    round_trip = 2 * way.far.delay_ms / 1000 if way.far is not None else scene.rtt_ms / 1000
+    lasts = limit.snat_hold_seconds + traffic.idle_seconds + ROUND_TRIPS * round_trip + THINKING_SECONDS
     epoch = (window.start / 1e6 - LIFETIME_SECONDS - traffic.idle_seconds) // SNAT_EPOCH_SECONDS * SNAT_EPOCH_SECONDS
     freed: deque[int] = deque()
     failed = set()
