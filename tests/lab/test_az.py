@@ -296,7 +296,7 @@ def test_next_hop_names_the_route_table_of_a_users_route(call: Az) -> None:
         ("az storage blob list --account-name prodforensics01 -c captures --auth-mode x", 2, "for '--auth-mode'"),
         ("az network watcher packet-capture show -g prod-rg -n x", 2, "required: --location/-l"),
         ("az network watcher packet-capture show -l eastus -g prod-rg -n x", 2, "unrecognized arguments: -g prod-rg"),
-        ("az network watcher packet-capture show -l eastus -n x", 3, "NetworkWatcher_eastus/x"),
+        ("az network watcher packet-capture show -l eastus -n x", 3, "NetworkWatcher_eastus/packetCaptures/x"),
         ("az network watcher packet-capture list -l mars", 1, "network watcher is not enabled for region mars."),
         ("az network watcher test-ip-flow --vm x --direction Inbound --local a --remote b --protocol Tcp", 1, "usage"),
         (

@@ -124,7 +124,7 @@ def test_a_capture_into_a_file_of_the_machine_leaves_no_blob(call: Call) -> None
     status, created, _ = call(CREATE.replace(place, "--file-path /var/captures/x.cap"))
 
     assert status == 0
-    assert created["storageLocation"] == {"filePath": "/var/captures/x.cap"}
+    assert created["storageLocation"] == {"filePath": "/var/captures/x.cap", "storagePath": ""}
     assert call("az storage blob list --account-name prodforensics01 -c captures", after=200)[1] == []
 
 
@@ -180,7 +180,7 @@ def test_a_capture_on_one_instance_of_a_scale_set_sees_its_packets(call: Call, w
     shown = call("az network watcher packet-capture show -l eastus -n cap1", of=with_set)[1]
 
     assert shown["targetType"] == "AzureVMSS"
-    assert shown["scope"] == {"include": ["0"]}
+    assert shown["scope"] == {"exclude": [], "include": ["0"]}
     addresses = {frame[26:30] for frame, _ in frames if frame[12:14] == b"\x08\x00"}
     assert ip_address("10.20.3.10").packed in addresses
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ghost.errors import LabError, RecordError
 from ghost.lab.briefing import Briefing
 from ghost.lab.edits import Edit, edited
+from ghost.lab.tenant_conditions import TenantConditions
 from ghost.lab.world import World
 from ghost.lab.world_validation import world_from_dict
 from ghost.policy import from_dict, to_dict
@@ -58,6 +59,7 @@ class LabDirectory:
     """As the scenario has it."""
     clock: LabClock
     briefing: Briefing
+    tenant: TenantConditions = field(default_factory=TenantConditions)
     _changed: dict[str, World] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -79,9 +81,10 @@ class LabDirectory:
     ) -> LabDirectory:
         private_dir(path)
         content = {"clock": to_dict(clock), "briefing": to_dict(scenario.briefing), "world": scenario.world.to_dict()}
+        content["tenant"] = to_dict(scenario.tenant)
         write_json(path / "world.json", content)
         write_json(path / "state.json", dict(state or {}))
-        return cls(path, scenario.world, clock, scenario.briefing)
+        return cls(path, scenario.world, clock, scenario.briefing, scenario.tenant)
 
     @classmethod
     def open(cls, path: Path) -> LabDirectory:
@@ -95,6 +98,7 @@ class LabDirectory:
             world_from_dict(content["world"]),
             from_dict(LabClock, content["clock"], "clock", LabError),
             from_dict(Briefing, content["briefing"], "briefing", LabError),
+            from_dict(TenantConditions, content.get("tenant", {}), "tenant", LabError),
         )
 
     @classmethod

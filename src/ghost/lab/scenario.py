@@ -19,6 +19,7 @@ from ghost.errors import LabError
 from ghost.lab.briefing import Answer, Approvals, Briefing
 from ghost.lab.edits import Edit, edited
 from ghost.lab.tapes.recordings import read_tape
+from ghost.lab.tenant_conditions import TenantConditions
 from ghost.lab.truth import FlowEnds, HandVerdict, NamedFlow, Symptom, Truth
 from ghost.lab.world import World
 from ghost.lab.world_validation import check_world
@@ -31,23 +32,6 @@ NUMBERED: Final = r"^edits\[\d+\]: "
 """The place of an edit in a world, whose base may have edits of its own."""
 WORLDS = Path(__file__).parent / "worlds"
 """Base worlds: files of `base`, `world` and `edits`, as in a scenario."""
-
-
-@dataclass(frozen=True)
-class TenantConditions:
-    """How Azure answers; a hostile tenant."""
-
-    az_latency_ms: float = 0.0
-    throttle: int = 0
-    """Of so many requests one is answered 429 with Retry-After; 0 for none."""
-    forbidden_reads: tuple[str, ...] = ()
-    """Actions that are answered 403, such as Microsoft.Network/routeTables/read."""
-    page_size: int | None = None
-    """Items of a list in one answer."""
-    in_progress_seconds: float = 0.0
-    """How long an operation stays InProgress."""
-    login_expires_after: int | None = None
-    """Requests until the login expires."""
 
 
 @dataclass(frozen=True)

@@ -70,15 +70,28 @@ class ArmError(Exception):
     https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/common-deployment-errors
     """
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        by_provider: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`by_provider`: not Resource Manager itself refuses, but a provider, which adds details."""
         super().__init__(message)
+        self.by_provider = by_provider
+        self.headers = headers or {}
         self.status = status
         self.code = code
         self.message = message
 
     def response(self) -> Response:
-        headers = {"x-ms-failure-cause": "gateway"} if self.status in (403, 404) else {}
-        return json_response({"error": {"code": self.code, "message": self.message}}, self.status, headers)
+        cause = {"x-ms-failure-cause": "gateway"} if self.status in (403, 404) and not self.by_provider else {}
+        headers = {**cause, **self.headers}
+        details: dict[str, Any] = {"details": []} if self.by_provider else {}
+        return json_response({"error": {"code": self.code, "message": self.message, **details}}, self.status, headers)
 
 
 def resource_not_found(kind: str, resource_group: str, name: str) -> ArmError:
@@ -92,7 +105,7 @@ def resource_not_found(kind: str, resource_group: str, name: str) -> ArmError:
 
 def part_not_found(resource_id: str) -> ArmError:
     """Return the error for a part of a resource: a subnet, a rule, a route."""
-    return ArmError(404, "NotFound", f"Resource {resource_id} not found.")
+    return ArmError(404, "NotFound", f"Resource {resource_id} not found.", by_provider=True)
 
 
 def group_not_found(name: str) -> ArmError:

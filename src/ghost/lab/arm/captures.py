@@ -14,11 +14,10 @@ from ghost.lab.arm import capture_filters, capture_life
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request, resource_not_found
 from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, LARGEST_BYTES, LONGEST_SECONDS, START_DELAY, Capture
 from ghost.lab.arm.diagnostics import NETWORK, WATCHER, find_watcher, invalid_reference
-from ghost.lab.arm.operations import RESULTS, accepted, created
+from ghost.lab.arm.operations import created, ended
 from ghost.lab.arm.request_routing import Call, route
 from ghost.lab.tenant import etag_of, id_of
 from ghost.lab.world import Machine, StorageAccount, World
-from ghost.records import isoformat
 
 KIND = f"{NETWORK}/networkWatchers/packetCaptures"
 _CAPTURE = f"{WATCHER}/packetCaptures/{{capture}}"
@@ -40,26 +39,17 @@ def show(call: Call) -> dict[str, Any]:
 
 
 @route("POST", f"{_CAPTURE}/queryStatus")
-def query_status(call: Call) -> Response:
-    _find(call, call.lab.state())
-    return accepted(call, "capture_status", _location(call), NETWORK)
-
-
-def _status(call: Call) -> dict[str, Any]:
+def query_status(call: Call) -> dict[str, Any]:
     capture = _find(call, capture_life.settled(call.lab))
     state = capture_life.status(capture, call.lab.clock.now())
     return {
         "name": capture["name"],
         "id": _capture_id(call.world, capture),
-        "captureStartTime": isoformat(capture_life.starts(capture)),
+        "captureStartTime": f"{capture_life.starts(capture):%Y-%m-%dT%H:%M:%S.%f}0Z",
         "packetCaptureStatus": state,
         **({"stopReason": capture_life.stop_reason(capture)} if state == "Stopped" else {}),
         "packetCaptureError": [capture["error"]] if capture["error"] else [],
     }
-
-
-RESULTS["capture_status"] = _status
-RESULTS["nothing"] = lambda _call: None
 
 
 @route("POST", f"{_CAPTURE}/stop")
@@ -68,7 +58,7 @@ def stop(call: Call) -> Response:
         now = call.lab.clock.now()
         capture_life.stop(_find(call, state), now)
         capture_life.settle(state, now)
-    return accepted(call, "nothing", _location(call), NETWORK, changed=True)
+    return ended(call, "stop", _location(call), NETWORK)
 
 
 @route("DELETE", _CAPTURE)
@@ -82,7 +72,7 @@ def delete(call: Call) -> Response:
             capture_life.stop(capture, now)
         capture_life.settle(state, now)
         state["captures"] = [capture for capture in state.get("captures", []) if capture not in deleted]
-    return accepted(call, "nothing", location, NETWORK, changed=True) if deleted else Response(204)
+    return ended(call, "deletion", location, NETWORK) if deleted else Response(204)
 
 
 @route("PUT", _CAPTURE)
@@ -238,7 +228,8 @@ def _find(call: Call, state: dict[str, Any]) -> Capture:
     for capture in state.get("captures", []):
         if _is(capture, call["capture"], location):
             return capture  # type: ignore[no-any-return]
-    raise resource_not_found(KIND, call["group"], f"{watcher['name']}/{call['capture']}")
+    place = f"{watcher['name']}/packetCaptures/{call['capture']}"
+    raise resource_not_found(f"{NETWORK}/networkWatchers", call["group"], place)
 
 
 def _location(call: Call) -> str:
@@ -264,6 +255,8 @@ def _body(world: World, capture: Capture) -> dict[str, Any]:
         account = world.storage_account(capture["account"])
         url = f"https://{account.name}.blob.core.windows.net/{capture['container']}/{capture['blob']}"
         storage |= {"storageId": world.documents.id_of(f"storageAccounts/{account.name}"), "storagePath": url}
+    else:
+        storage["storagePath"] = ""
     if capture["file"]:
         storage["filePath"] = capture["file"]
     fields = [dict(zip(_FILTER_FIELDS, values, strict=True)) for values in capture["filters"]]
@@ -274,12 +267,13 @@ def _body(world: World, capture: Capture) -> dict[str, Any]:
         "properties": {
             "provisioningState": "Succeeded",
             "target": capture["target"],
+            "scope": {"include": [], "exclude": [], **(capture["scope"] or {})},
             "targetType": capture["target_type"],
-            **({"scope": capture["scope"]} if capture["scope"] else {}),
             "bytesToCapturePerPacket": capture["packet_bytes"],
             "totalBytesPerSession": capture["session_bytes"],
             "timeLimitInSeconds": capture["time_limit"],
             "storageLocation": storage,
-            "filters": [{name: text for name, text in field.items() if text} for field in fields],
+            "filters": fields,
         },
+        "type": KIND,
     }

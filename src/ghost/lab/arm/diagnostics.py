@@ -66,6 +66,10 @@ def ip_flow(call: Call) -> Response:
     return _accepted(call, "ip_flow", find_watcher(call))
 
 
+_NEXT_HOPS = {"VnetLocal": "VirtualNetwork"}
+"""What next hop calls otherwise than effective routes."""
+
+
 def _next_hop(call: Call) -> dict[str, Any]:
     body = call.request.json()
     network = call.world.network
@@ -75,7 +79,7 @@ def _next_hop(call: Call) -> dict[str, Any]:
         return {"nextHopType": "None", "routeTableId": "System Route"}
     _, subnet = network.subnet_of(nic)
     return {
-        "nextHopType": chosen.next_hop_type,
+        "nextHopType": _NEXT_HOPS.get(chosen.next_hop_type, chosen.next_hop_type),
         **({"nextHopIpAddress": chosen.next_hop_ip} if chosen.next_hop_ip else {}),
         "routeTableId": (subnet.route_table if chosen.source == "User" else None) or "System Route",
     }
@@ -94,6 +98,7 @@ def _ip_flow(call: Call) -> dict[str, Any]:
     kind = "defaultSecurityRules" if rule is None or rule.is_default else "securityRules"
     return {
         "access": "Allow" if verdict.allowed else "Deny",
+        "ruleId": "",
         "ruleName": f"{kind}/{rule.name}" if rule is not None else f"{kind}/AllowAll",
     }
 

@@ -13,6 +13,7 @@ from ghost.lab.arm import blob_service, resource_manager
 from ghost.lab.arm.api_messages import ArmError, Request, Response
 from ghost.lab.arm.blob_service import BlobError
 from ghost.lab.arm.blob_store import account_keys, account_named
+from ghost.lab.arm.hostility import EXPIRED_LOGIN, is_logged_out
 from ghost.lab.arm.identity import Identity, endpoints
 from ghost.lab.arm.service_hosts import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
 from ghost.lab.arm.shared_key import signature
@@ -35,6 +36,8 @@ class Gateway:
         try:
             if request.path == "/metadata/endpoints":
                 return endpoints()
+            if request.path == "/msi/token" and is_logged_out(self.lab):
+                raise ArmError(400, "invalid_grant", EXPIRED_LOGIN)
             if request.path == "/msi/token":
                 return self.identity.answer(request)
             if not self.identity.accepts(request.headers.get("authorization", ""), MANAGEMENT_AUDIENCE):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request
-from ghost.lab.arm.operations import RESULTS, accepted
+from ghost.lab.arm.operations import RESULTS, accepted_by_compute
 from ghost.lab.arm.request_routing import IN_GROUP, Call, route
 from ghost.lab.arm.resource_reads import find_resource
 from ghost.lab.world import Machine
@@ -22,7 +22,7 @@ def run_command(call: Call) -> Response:
     vm, _ = _script_lines(call)
     if vm.power != "running":
         raise ArmError(409, "OperationNotAllowed", "The operation requires the VM to be running (or set to run).")
-    return accepted(call, "run_command", call.world.location_of(vm.resource_group), "Microsoft.Compute")
+    return accepted_by_compute(call, "run_command", call.world.location_of(vm.resource_group))
 
 
 def _result(call: Call) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from ghost.errors import LabError
 from ghost.lab.arm.accounts import existing_group
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request, json_response, part_not_found
-from ghost.lab.arm.operations import accepted, created
+from ghost.lab.arm.operations import accepted_by_compute, created, ended
 from ghost.lab.arm.request_routing import IN_GROUP, Call, route
 from ghost.lab.arm.resource_reads import find_resource, shown
 from ghost.lab.edits import Edit, edited
@@ -32,10 +32,10 @@ def put(call: Call) -> Response:
     body = call.request.json()
     edit = Edit(put=own_id, properties=_properties(body), more=_beside(body))
     made = shown(_changed(call, edit))
-    if known is not None:
+    if known is not None and "provisioningState" not in made["properties"]:
         return json_response(made, changed=True)
     location = str(made.get("location") or call.world.location_of(existing_group(call.world, call["group"])))
-    return created(call, made, location, call["namespace"])
+    return created(call, made, location, call["namespace"], status=201 if known is None else 200)
 
 
 @route("PATCH", *_PATHS)
@@ -55,7 +55,7 @@ def delete(call: Call) -> Response:
         return Response(204)
     _check_unused(known)
     _change(call, Edit(delete=own_id))
-    return accepted(call, "nothing", str(known.get("location") or "global"), call["namespace"], changed=True)
+    return ended(call, "deletion", str(known.get("location") or "global"), call["namespace"])
 
 
 @route("POST", *(f"{IN_GROUP}/providers/Microsoft.Compute/virtualMachines/{{name}}/{action}" for action in _POWER))
@@ -64,7 +64,7 @@ def power(call: Call) -> Response:
     vm = find_resource(_of_compute(call), "virtualMachines")
     state = _POWER[next(action for action in _POWER if action.casefold() == call.request.segments[-1].casefold())]
     _change(call, Edit(machine=vm["name"], set={"power": state}))
-    return accepted(call, "nothing", vm["location"], "Microsoft.Compute", changed=True)
+    return accepted_by_compute(call, "nothing", vm["location"], changed=True)
 
 
 def _of_compute(call: Call) -> Call:

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from ghost.lab.arm import accounts, captures, diagnostics, guests, resource_changes, resource_reads
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response, subscription_not_found
+from ghost.lab.arm.hostility import hinder, paged
 from ghost.lab.arm.request_routing import Call, find
 from ghost.lab.directory import LabDirectory
 from ghost.lab.tenant import guid
@@ -29,13 +30,14 @@ def answer(lab: LabDirectory, request: Request) -> Response:
 
 
 def _answer(lab: LabDirectory, request: Request) -> Response:
+    hinder(lab, request)
     segments = request.segments
     if "api-version" not in request.query:
         message = "The api-version query parameter (?api-version=) is required for all requests."
         raise ArmError(400, "MissingApiVersionParameter", message)
     if segments[0].casefold() == "subscriptions" and len(segments) > 1:
         _check_subscription(lab.world, segments[1])
-        _check_authorized(lab.world, request.method, segments)
+        _check_authorized(lab, request.method, segments)
     found = find(request.method, segments)
     if found is None and request.method not in ("GET", "HEAD"):
         message = f"The request {request.method} {request.path} is not simulated here: a lab holds what it can answer."
@@ -44,7 +46,7 @@ def _answer(lab: LabDirectory, request: Request) -> Response:
         raise ArmError(404, "InvalidResourceType", f"The resource type of {request.path} could not be found.")
     handler, values = found
     result = handler(Call(lab, request, values))
-    return result if isinstance(result, Response) else json_response(result)
+    return result if isinstance(result, Response) else json_response(paged(lab, request, result))
 
 
 def _check_subscription(world: World, subscription: str) -> None:
@@ -52,12 +54,12 @@ def _check_subscription(world: World, subscription: str) -> None:
         raise subscription_not_found(subscription)
 
 
-def _check_authorized(world: World, method: str, segments: tuple[str, ...]) -> None:
+def _check_authorized(lab: LabDirectory, method: str, segments: tuple[str, ...]) -> None:
     action = action_of(method, segments)
-    for pattern in world.forbidden_actions:
+    for pattern in (*lab.world.forbidden_actions, *lab.tenant.forbidden_reads):
         if fnmatchcase(action.casefold(), pattern.casefold()):
             scope = "/" + "/".join(segments if method != "POST" else segments[:-1])
-            user = world.subscription.user
+            user = lab.world.subscription.user
             raise ArmError(
                 403,
                 "AuthorizationFailed",

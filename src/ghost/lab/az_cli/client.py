@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from ghost.lab.arm import resource_manager
 from ghost.lab.arm.api_messages import Request, Response
+from ghost.lab.arm.hostility import EXPIRED_LOGIN
 from ghost.lab.az_cli.cli_errors import AzError
 from ghost.lab.directory import LabDirectory
 
 API_VERSION = "2024-05-01"
+ORIGIN = Request("GET", "/").origin
+LOG_IN_AGAIN = (
+    "Interactive authentication is needed. Please run:\naz login --scope https://management.core.windows.net//.default"
+)
+RETRIES = 10
+"""Of throttled requests, as the CLI's HTTP library has it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,12 @@ class ArmClient:
         return self._sent("GET", path, query)
 
     def list(self, path: str, **query: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.get(path, **query)["value"]
+        """Return the items of all pages."""
+        page = self.get(path, **query)
+        found: list[dict[str, Any]] = page["value"]
+        while "nextLink" in page:
+            page = self._final(Request("GET", page["nextLink"].removeprefix(ORIGIN))).json()
+            found += page["value"]
         return found
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -52,16 +65,33 @@ class ArmClient:
         """Return the final response, after any long-running operation."""
         target = f"{path}?{urlencode({**query, 'api-version': API_VERSION})}"
         content = b"" if body is None else json.dumps(body).encode()
-        response = self._answered(Request(method, target, content))
+        return self._final(Request(method, target, content)).json()
+
+    def _final(self, request: Request) -> Response:
+        response = self._answered(request)
         while response.status == 202:
-            origin = Request(method, target).origin
-            response = self._answered(Request("GET", response.headers["Location"].removeprefix(origin)))
-        return response.json()
+            response = self._answered(Request("GET", response.headers["Location"].removeprefix(ORIGIN)))
+            _wait(response)
+        if "Azure-AsyncOperation" not in response.headers or request.method not in ("PUT", "PATCH"):
+            return response
+        status = self._answered(Request("GET", response.headers["Azure-AsyncOperation"].removeprefix(ORIGIN)))
+        while status.json()["status"] == "InProgress":
+            _wait(status)
+            status = self._answered(Request("GET", response.headers["Azure-AsyncOperation"].removeprefix(ORIGIN)))
+        return self._answered(Request("GET", request.target))
 
     def _answered(self, request: Request) -> Response:
         response = resource_manager.answer(self.lab, request)
+        for _ in range(RETRIES):
+            if response.status != 429:
+                break
+            self.lab.clock.sleep(float(response.headers["Retry-After"]))
+            response = resource_manager.answer(self.lab, request)
+        if response.status == 401:
+            raise AzError(f"{EXPIRED_LOGIN}\n{LOG_IN_AGAIN}")
         if response.status >= 400:
-            error = response.json()["error"]
+            answer = response.json()
+            error = answer.get("error", answer)
             code, message = error["code"], error["message"]
             status = 3 if response.status == 404 else 1
             raise AzError(f"({code}) {message}\nCode: {code}\nMessage: {message}", status)
@@ -72,6 +102,11 @@ def group_of(client: ArmClient, kind: str, name: str) -> str | None:
     """Return the group of a resource that the subscription is searched for."""
     found = (body["id"] for body in client.list(client.path(None, kind)) if body["name"].casefold() == name.casefold())
     return next((str(own_id.split("/")[4]) for own_id in found), None)
+
+
+def _wait(response: Response) -> None:
+    if "retry-after-ms" in response.headers:
+        time.sleep(int(response.headers["retry-after-ms"]) / 1000)
 
 
 def _quoted(name: str) -> str:

@@ -1,0 +1,69 @@
+"""What a hostile tenant does to requests: it delays, throttles, forbids, logs out, and answers lists in pages.
+
+Texts as Azure answered them. https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from ghost.lab.arm.api_messages import ArmError, Request
+from ghost.lab.directory import LabDirectory
+from ghost.lab.tenant import guid
+
+RETRY_AFTER_SECONDS = 1
+EXPIRED_LOGIN = (
+    "AADSTS70043: The refresh token has expired or is invalid due to sign-in frequency checks by conditional access. "
+    "The token was issued on 2026-11-23T05:53:09.5071163Z and the maximum allowed lifetime for this request is 43200."
+)
+_WORDS = {"GET": "read", "HEAD": "read", "DELETE": "delete"}
+
+
+def hinder(lab: LabDirectory, request: Request) -> None:
+    """Delay a request, and raise `ArmError` where the login has expired or the limit of requests is reached."""
+    tenant = lab.tenant
+    if tenant.az_latency_ms:
+        lab.clock.sleep(tenant.az_latency_ms / 1000)
+    if not tenant.throttle and tenant.login_expires_after is None:
+        return
+    with lab.changing() as state:
+        number = state["requests"] = state.get("requests", 0) + 1
+    if tenant.login_expires_after is not None and number > tenant.login_expires_after:
+        now = lab.clock.now()
+        moment = f"{now.month}/{now.day}/{now.year} {now.hour % 12 or 12}:{now:%M:%S %p}"
+        raise ArmError(
+            401,
+            "ExpiredAuthenticationToken",
+            f"The access token expiry UTC time '{moment}' is earlier than current UTC time '{moment}'.",
+        )
+    if tenant.throttle and number % tenant.throttle == 0:
+        own = lab.world.subscription
+        raise ArmError(
+            429,
+            "SubscriptionRequestsThrottled",
+            f"Number of '{_WORDS.get(request.method, 'write')}' requests for subscription '{own.id}' actor "
+            f"'{guid(own.user)}' exceeded. Please try again after '{RETRY_AFTER_SECONDS}' seconds after additional "
+            "tokens are available. Refer to https://aka.ms/arm-throttling for additional information.",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        )
+
+
+def is_logged_out(lab: LabDirectory) -> bool:
+    limit = lab.tenant.login_expires_after
+    return limit is not None and lab.state().get("requests", 0) >= limit
+
+
+def paged(lab: LabDirectory, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    """Return one page of a list, with the address of the next."""
+    size, items = lab.tenant.page_size, body.get("value")
+    if size is None or request.method != "GET" or not isinstance(items, list) or body.keys() - {"value"}:
+        return body
+    token = request.query.get("$skiptoken", "0")
+    if not token.isdecimal():
+        raise ArmError(400, "InvalidSkipToken", "The skip token is invalid.")
+    at = int(token)
+    if at + size >= len(items):
+        return {"value": items[at:]}
+    query = urlencode({**request.query, "$skiptoken": str(at + size)})
+    return {"value": items[at : at + size], "nextLink": f"{request.origin}{request.path}?{query}"}
