@@ -19,6 +19,7 @@ from ghost.lab import (
     Scenario,
     TapeScenario,
     findings,
+    headlines,
     in_foreground,
     load_case,
     load_scenario,
@@ -33,15 +34,20 @@ from ghost.text import plural, visible
 
 
 def list_scenarios(*, as_json: bool) -> None:
-    scenarios, up = [load_case(name) for name in (*scenario_names(), *tape_names())], running_labs()
+    scenarios, up = headlines(), running_labs()
     if as_json:
         rows = [{"name": s.name, "title": s.title, "symptom": s.symptom, "up": s.name in up} for s in scenarios]
         own = [{"name": n, "title": "", "symptom": s.symptom, "up": True} for n, s in up.items()]
         print(json.dumps([*rows, *(row for row in own if row["name"] not in [s.name for s in scenarios])], indent=2))
         return
-    print("Simulated networks (SIMULATED: nothing here touches Azure):\n")
-    for scenario in scenarios:
-        print(f"  {scenario.name:<23} {visible(scenario.title)}\n  {'':<23} ghost investigate --lab {scenario.name}\n")
+    width = max(len(scenario.name) for scenario in scenarios)
+    for is_tape, head in ((False, "Simulated networks"), (True, "Tapes: what Azure answered, recorded")):
+        print(f"{head} (nothing here touches Azure):\n")
+        for scenario in scenarios:
+            if scenario.is_tape == is_tape:
+                print(f"  {scenario.name:<{width}}  {visible(scenario.title)}")
+        print()
+    print("Try one: ghost investigate --lab NAME     its network: ghost lab show NAME")
     for name, state in up.items():
         print(f"  up for your own az since {state.since}: {name}   (end it: ghost lab down {name})")
 

@@ -126,6 +126,25 @@ def tape_names() -> list[str]:
     return sorted(path.stem for path in TAPES.glob("*.toml"))
 
 
+@dataclass(frozen=True)
+class Headline:
+    """What a list shows of a scenario or tape."""
+
+    name: str
+    title: str
+    symptom: str
+    is_tape: bool
+
+
+def headlines() -> list[Headline]:
+    """Return those of Ghost's own, scenarios first: their worlds are not built."""
+    tables = [(path, _read_table(path)) for folder in (SCENARIOS, TAPES) for path in sorted(folder.glob("*.toml"))]
+    return [
+        Headline(path.stem, table["title"], table["symptoms"][0]["text"], path.parent == TAPES)
+        for path, table in tables
+    ]
+
+
 def load_case(name: str) -> Scenario | TapeScenario:
     """Load a scenario or tape by name, or a user's own by path (`./mine.toml`, `./mine.json`, `./export.zip`).
 
