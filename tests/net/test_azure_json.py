@@ -101,6 +101,15 @@ def test_effective_groups_carry_the_prefixes_their_tags_stand_for(
     assert verdict.group.name == "/x/nsg"
 
 
+def test_an_effective_rule_that_states_no_addresses_may_match_and_may_not() -> None:
+    rule = {"name": "r/asg", "priority": 200, "access": "Allow", "direction": "Inbound", "sourceAddressPrefixes": []}
+    nic = groups_from_effective_nsg([{"effectiveSecurityRules": [rule]}])
+
+    verdict = evaluate_gates(nic, Flow("Tcp", "10.2.2.3", None, "10.0.0.4", 1433), "Inbound")
+
+    assert (verdict.allowed, verdict.certain) == (False, False)
+
+
 def test_the_association_says_at_which_gate_a_group_stands() -> None:
     assert [group.association for group in groups_from_effective_nsg(EFFECTIVE)] == ["nic", "subnet"]
     assert groups_from_effective_nsg(EFFECTIVE["value"]) == groups_from_effective_nsg(EFFECTIVE)

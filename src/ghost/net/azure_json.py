@@ -19,6 +19,9 @@ from ghost.net.address_matching import parse_network, parse_ports
 from ghost.net.routes import Route
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Access, Association, Direction, SecurityGroup, SecurityRule
 
+UNSTATED = "(none stated)"
+"""In place of prefixes that Azure does not tell: it covers nobody for sure."""
+
 
 def groups_from_effective_nsg(answer: Any) -> tuple[SecurityGroup, ...]:
     """Return the groups of one network interface, with the expanded prefixes of their tags."""
@@ -87,7 +90,8 @@ def _effective_rule(rule: Mapping[str, Any]) -> SecurityRule:
 def _effective_prefixes(rule: Mapping[str, Any], stated_field: str, expanded_field: str) -> tuple[str, ...]:
     """Return the prefixes with tags replaced by their expansion.
 
-    A default rule's 0.0.0.0/0 means every address, IPv6 included.
+    A default rule's 0.0.0.0/0 means every address, IPv6 included. A rule for application security groups may state
+    none: whom it matches is not known then.
     """
     stated = _values(rule, stated_field)
     expanded = tuple(str(prefix) for prefix in _list(rule, expanded_field))
@@ -95,7 +99,7 @@ def _effective_prefixes(rule: Mapping[str, Any], stated_field: str, expanded_fie
         return (*expanded, *(prefix for prefix in stated if prefix == "*" or parse_network(prefix)))
     if _priority(rule) >= FIRST_DEFAULT_PRIORITY and stated == ("0.0.0.0/0",):
         return ("*",)
-    return stated
+    return stated or (UNSTATED,)
 
 
 def _arm_rule(answer: Any) -> SecurityRule:

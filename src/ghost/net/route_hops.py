@@ -105,6 +105,11 @@ def _unrouted(
                 return _by_peering(
                     hop, home, peering, reason, "peering_not_synced", SyncPeering(home.id, peering.remote)
                 )
+        for other in network.all(VirtualNetwork).values():
+            far = _peering(other, home) if other.holds(destination) else None
+            if far is not None and not far.is_connected and _peering(home, other) is None:
+                reason = f"{home.name} has no peering to {other.name}, whose {far.name} is {far.state}"
+                return _by_peering(hop, other, far, reason, "peering_disconnected")
         try:
             unused = unused_gateway(network, home, destination)
         except Unread as unread:

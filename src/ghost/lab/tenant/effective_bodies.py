@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from ipaddress import IPv4Network, collapse_addresses, ip_network
 from typing import Any
 
@@ -94,7 +95,8 @@ def _members(tags: ServiceTags, prefix: str) -> tuple[str, ...]:
     """Return the addresses of an application security group; any other prefix itself."""
     if not prefix.startswith("/"):
         return (prefix,)
-    return tuple(f"{address}/32" for address in tags.others.get(key(prefix), ()))
+    members = (address for group, own in tags.others.items() if key(group) == key(prefix) for address in own)
+    return tuple(f"{address}/32" for address in members)
 
 
 def expand(world: World, tags: ServiceTags, prefixes: tuple[str, ...]) -> list[str]:
@@ -114,7 +116,8 @@ def expand(world: World, tags: ServiceTags, prefixes: tuple[str, ...]) -> list[s
     return expanded
 
 
-def _internet(virtual_network: tuple[str, ...]) -> list[str]:
+@cache
+def _internet(virtual_network: tuple[str, ...]) -> tuple[str, ...]:
     """Return all IPv4 prefixes except private and special ones and those of the network itself."""
     holes = [ip_network(prefix) for prefix in (*NOT_INTERNET, *virtual_network)]
     remaining = [IPv4Network("0.0.0.0/0")]
@@ -124,7 +127,7 @@ def _internet(virtual_network: tuple[str, ...]) -> list[str]:
             for network in remaining
             for piece in (network.address_exclude(hole) if hole.subnet_of(network) else [network])
         ]
-    return [str(network) for network in sorted(remaining)]
+    return tuple(str(network) for network in sorted(remaining))
 
 
 def _effective_route(route: Route) -> dict[str, Any]:
