@@ -9,7 +9,7 @@ from ghost.lab.arm.accounts import existing_group
 from ghost.lab.arm.api_messages import ArmError, part_not_found, resource_not_found
 from ghost.lab.arm.blob_store import account_keys, account_named
 from ghost.lab.arm.request_routing import IN_GROUP, IN_SUBSCRIPTION, Call, route
-from ghost.lab.tenant import CREATED, Body, folded, scale_set_view
+from ghost.lab.tenant import CREATED, Body, admin_rules_of, folded, scale_set_view
 
 _KIND = "/providers/{namespace}/{kind}"
 _OWNER = f"{IN_GROUP}{_KIND}/{{name}}"
@@ -98,8 +98,7 @@ def record_sets(call: Call) -> Body:
 )
 def effective_admin_rules(call: Call) -> Body:
     """Return the security admin rules in effect: https://learn.microsoft.com/rest/api/networkmanager/"""
-    rules = {name.casefold(): list(rules) for name, rules in call.world.admin_rules.items()}
-    return {"value": rules.get(_of_network(call, "virtualNetworks")["name"].casefold(), [])}
+    return {"value": admin_rules_of(call.world, _of_network(call, "virtualNetworks")["name"])}
 
 
 @route("GET", f"{_OWNER}/{{part}}", f"{_OWNER}{_PARTS[0]}/{{below}}")

@@ -9,6 +9,7 @@ from ghost.lab.tenant.bodies import id_of
 from ghost.lab.tenant.effective_bodies import effective_groups
 from ghost.lab.tenant.gateway_routes import effective_routes
 from ghost.lab.tenant.guest_tools import guest_texts
+from ghost.lab.tenant.world_documents import admin_rules_of
 from ghost.lab.world import World
 from ghost.net import (
     AdminRules,
@@ -33,10 +34,8 @@ def network_of_world(world: World) -> Network:
     Raises `LabError` for a body or text that Azure or a guest would not have.
     """
     told: dict[tuple[type[Any], str], Any] = {
-        (AdminRules, world.documents.id_of(f"virtualNetworks/{network}")): [
-            {**rule, "id": world.documents.id_of(str(rule.get("id")))} for rule in rules
-        ]
-        for network, rules in world.admin_rules.items()
+        (AdminRules, world.documents.id_of(f"virtualNetworks/{network}")): admin_rules_of(world, network)
+        for network in world.admin_rules
     }
     try:
         network = network_of(world.documents, told)

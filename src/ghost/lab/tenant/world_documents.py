@@ -43,6 +43,12 @@ def apply(documents: Documents, edit: Edit) -> None:
         documents.put(known["id"], {**known, **stated, "properties": {**known["properties"], **stated["properties"]}})
 
 
+def admin_rules_of(world: World, network: str) -> list[Body]:
+    """Return the security admin rules in effect on a virtual network, as Azure lists them."""
+    stated = {name.casefold(): rules for name, rules in world.admin_rules.items()}
+    return [_resolved(world.documents, rule) for rule in stated.get(network.casefold(), ())]
+
+
 def _resolved(documents: Documents, value: Any) -> Any:
     """Return the value with the names of resources in it replaced by their ids."""
     if isinstance(value, dict):
