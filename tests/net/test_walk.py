@@ -11,7 +11,7 @@ import pytest
 from ghost.net import azure_resources
 from ghost.net.az_reads import argv_of
 from ghost.net.faults import explain
-from ghost.net.guest import read_iptables, read_routes
+from ghost.net.guest import Ruleset, read_iptables, read_routes
 from ghost.net.guest.listeners import read_listeners
 from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
@@ -25,9 +25,10 @@ from ghost.net.resources import (
     RuleSet,
     SubscriptionInterfaces,
     VirtualNetwork,
+    name_of,
 )  # fmt: skip
 from ghost.net.routes import Route
-from ghost.net.security import SecurityGroup
+from ghost.net.security import Flow, SecurityGroup
 from tests.net.description import described
 from tests.net.small_network import (
     flow,
@@ -404,3 +405,27 @@ def test_an_appliance_that_was_read_forwards_or_does_not():
     assert walk(with_guest(hub_and_spokes(), "nva", forwards=False), there).blocker.fault == "guest_not_forwarding"
     closed = DROPS.format("-A FORWARD -j DROP\n")
     assert walk(with_guest(hub_and_spokes(), "nva", closed, forwards=True), there).blocker.fault == "guest_firewall"
+
+
+MASQUERADING = "*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -o eth0 -j MASQUERADE\nCOMMIT\n"
+
+
+def test_behind_an_appliance_that_masquerades_its_address_counts_and_it_knows_the_answer() -> None:
+    lines = [
+        "vnet v 10.0.0.0/16", "table t", "subnet v/web 10.0.0.0/24 table=t", "nsg g", "subnet v/db 10.0.1.0/24 nsg=g",
+        "subnet v/dmz 10.0.2.0/24", "vm web 10.0.0.4 v/web", "vm db 10.0.1.4 v/db",
+        "vm nva 10.0.2.4 v/dmz forwards=yes",
+        "route t all 10.0.1.0/24 VirtualAppliance 10.0.2.4", "rule g nva 100 Inbound Allow Tcp 10.0.2.4 *:5432",
+        "rule g rest 200 Inbound Deny * * *:*",
+    ]  # fmt: skip
+    flow = Flow("Tcp", "10.0.0.4", None, "10.0.1.4", 5432)
+    network = described(lines)
+    routes = read_routes('[{"dst": "default", "gateway": "10.0.2.1", "dev": "eth0"}]')
+    inside = Guest(id=machine_id("nva"), packet_filter=read_iptables(MASQUERADING), forwards=True, routes=routes)
+    plain = replace(inside, packet_filter=Ruleset())
+
+    seen = walk(network.with_resources(Guest, [inside]), flow)
+
+    assert (seen.outcome, [hop.rule for hop in seen.hops if hop.kind == "security_group"][-1]) == ("passes", "nva")
+    assert [name_of(hop.resource) for hop in seen.hops if hop.leg == "return" and hop.kind == "appliance"] == ["nva-nic"]
+    assert walk(network.with_resources(Guest, [plain]), flow).blocker is not None

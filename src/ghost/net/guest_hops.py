@@ -6,7 +6,7 @@ A guest that was not read says nothing: configuration in Azure does not show it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Literal
 
@@ -29,6 +29,10 @@ class GuestDecision:
     rule: str | None
     fault: str | None
     reference: str
+    flow: Flow | None = None
+    """Of a rewrite: the packet as it goes on."""
+    device: str | None = None
+    """Of a route: the guest's interface by which it leaves."""
 
 
 def guest_of(network: Network, interface: Interface) -> Guest | None:
@@ -36,9 +40,12 @@ def guest_of(network: Network, interface: Interface) -> Guest | None:
 
 
 def guest_decisions(
-    guest: Guest, flow: Flow, hooks: Sequence[Hook], state: State, *, loopback: bool = False
+    guest: Guest, flow: Flow, hooks: Sequence[Hook], state: State, *, own: str, loopback: bool = False
 ) -> Iterator[GuestDecision]:
-    """Yield what the filter decides on `hooks`, and for a new packet that comes in, whether something listens."""
+    """Yield what the filter decides on `hooks`, and for a new packet that comes in, whether something listens.
+
+    `own`: the interface's address, to which masquerading translates.
+    """
     device = "lo" if loopback else None
     six = ":" in flow.destination_address
     is_echo = flow.protocol.casefold() == "icmp"
@@ -58,15 +65,16 @@ def guest_decisions(
         yield routed
         if routed.verdict in ("drop", "reject"):
             return
+        packet = replace(packet, out_interface=routed.device)
     if guest.packet_filter is not None:
-        found = evaluate(guest.packet_filter, hooks, packet, state)
+        addresses = {packet.out_interface or "": (ip_address(own),)}
+        found = evaluate(guest.packet_filter, hooks, packet, state, addresses=addresses)
         rule = str(found.decisive) if found.decisive else None
         direction = "out of" if "output" in hooks else "into" if "input" in hooks else "through"
         reason = f"{rule or 'no chain'} {direction} {guest.name}{f': {found.detail}' if found.detail else ''}"
         if found.verdict == "accept":
-            rewritten = found.packet != packet
             port = found.packet.destination_port
-            yield GuestDecision("rewrite" if rewritten else "pass", reason, rule, None, guest.reference)
+            yield _accepted(GuestDecision("pass", reason, rule, None, guest.reference), flow, packet, found.packet)
         else:
             fault = None if found.verdict == "unknown" else "guest_firewall"
             yield GuestDecision(found.verdict, reason, rule, fault, guest.reference)
@@ -82,6 +90,17 @@ def guest_decisions(
             )
         else:
             yield GuestDecision("reject", f"nothing listens on {what}", None, "not_listening", guest.reference)
+
+
+def _accepted(decision: GuestDecision, flow: Flow, packet: Packet, left: Packet) -> GuestDecision:
+    """Return the decision about a packet as its translation left it."""
+    if left == packet:
+        return decision
+    if left.source is None or left.destination is None:
+        reason = f"{decision.reason}: to which address it translates is not known"
+        return replace(decision, verdict="unknown", reason=reason)
+    ends = (str(left.source), left.source_port, str(left.destination), left.destination_port)
+    return replace(decision, verdict="rewrite", flow=Flow(flow.protocol, *ends))
 
 
 def _routed(guest: Guest, routes: Sequence[GuestRoute], flow: Flow, *, made_here: bool) -> GuestDecision:
@@ -100,4 +119,4 @@ def _routed(guest: Guest, routes: Sequence[GuestRoute], flow: Flow, *, made_here
     via = f" via {hop.gateway}" if hop and hop.gateway else ""
     mtu = f", MTU {chosen.route.mtu}" if chosen.route and chosen.route.mtu else ""
     reason = f"{guest.name} sends to {destination} by {hop.device if hop else chosen.kind}{via}{mtu}"
-    return GuestDecision("pass", reason, None, None, guest.reference)
+    return GuestDecision("pass", reason, None, None, guest.reference, device=hop.device if hop else None)

@@ -81,7 +81,7 @@ class Hop:
     """What would have to be read, where the verdict is unknown; None if nothing tells."""
     leg: Leg = "forward"
     flow: Flow | None = None
-    """The packet as a security group met it: translated, or a probe's."""
+    """The packet as a security group met it, translated, or a probe's; as a guest that translates sends it on."""
     mends: tuple[Mend, ...] = ()
     """What would mend a drop, the smallest first, where the layer that drops knows best."""
     sight: Sight | None = None

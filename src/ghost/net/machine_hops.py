@@ -75,7 +75,9 @@ def guest(
 ) -> Iterator[Hop]:
     """Yield what the guest decides, where it was read."""
     inside = guest_of(network, interface)
-    for decided in guest_decisions(inside, flow, hooks, state, loopback=loopback) if inside is not None else ():
+    own = interface.address if interface.configurations else "0.0.0.0"  # noqa: S104 - a gateway's, which has no guest
+    decisions = guest_decisions(inside, flow, hooks, state, own=own, loopback=loopback) if inside is not None else ()
+    for decided in decisions:
         yield Hop(
             "guest",
             interface.machine or interface.id,
@@ -84,6 +86,7 @@ def guest(
             decided.rule,
             decided.fault,
             references=(decided.reference,),
+            flow=decided.flow,
         )
 
 

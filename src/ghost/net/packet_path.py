@@ -59,8 +59,8 @@ class _Way:
     restored: Flow | None = None
     """Of an answer: as the machine that asked sees it, since the platform undoes what it translated."""
     appliances: tuple[str, ...] = ()
-    firewalls: dict[str, Flow] = field(default_factory=dict)
-    """Of each Azure Firewall that was passed, the flow as it came there: by that it knows the answer."""
+    passed: dict[str, Flow] = field(default_factory=dict)
+    """Of each Azure Firewall, and appliance that translates, the flow as it came there: by that it knows the answer."""
     may_translate: str | None = None
     """An appliance that was passed and may have changed the addresses: its packet filter was not read."""
 
@@ -111,7 +111,7 @@ def _walk(network: Network, flow: Flow, source: str | None, members: Mapping[str
             forward.flow.reversed(),
             members=members,
             restored=flow.reversed(),
-            firewalls=forward.firewalls,
+            passed=forward.passed,
             may_translate=forward.may_translate,
         )
         answered = _doubted(network, _leg(network, there, back, is_answer=True), back)
@@ -150,6 +150,8 @@ def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
             reason = f"{hop.reason}, unless {way.may_translate} translates addresses"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None)
         yield hop
+        if hop.kind == "guest" and hop.verdict == "unknown":
+            way.may_translate = name_of(hop.resource)
         if hop.kind == "appliance":
             appliance = network.get(Interface, hop.resource)
             inside = guest_of(network, appliance) if appliance is not None else None
@@ -178,7 +180,9 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
     """Yield the hops of one leg, from an interface to the destination's; `way` tells where it came to."""
     state: State = "ESTABLISHED" if is_answer else "NEW"
     yield from machine(network, here, way.flow)
-    yield from guest(network, here, way.flow, OUTPUT, state)
+    for hop in guest(network, here, way.flow, OUTPUT, state):
+        yield hop
+        way.flow = hop.flow or way.flow
     if way.flow.destination_address in (HOST_ADDRESS, METADATA_ADDRESS):
         yield from platform(network, here, way.flow, is_answer=is_answer)
         return
@@ -207,6 +211,8 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         if not is_answer:
             yield from inbound(network, there, way.flow)
         firewall = network.get(AzureFirewall, there.id)
+        if is_answer and firewall is None and key(there.id) in way.passed:
+            way.flow, arrives = way.passed.pop(key(there.id)).reversed(), False
         if arrives and firewall is None:
             way.interface = there
             yield from machine(network, there, way.restored or way.flow)
@@ -219,7 +225,10 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             return
         way.appliances = (*way.appliances, key(there.id))
         if firewall is None:
-            yield from forwarding(network, there, way.flow, state)
+            for hop in forwarding(network, there, way.flow, state):
+                yield hop
+                if hop.flow is not None:
+                    way.passed[key(there.id)], way.flow = way.flow, hop.flow
             if (number := interfaces_of_machine(network, there)) > 1:
                 reason = (
                     f"by which of its {number} interfaces {name_of(there.machine or '')} sends on is not told by Azure"
@@ -335,16 +344,16 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
 def _at_firewall(network: Network, firewall: AzureFirewall, way: _Way, *, is_answer: bool) -> Hop:
     """Return what an Azure Firewall decides; the way remembers what came, and has the flow as it leaves."""
     if is_answer:
-        hop, way.flow = back_through_firewall(network, firewall, way.flow, way.firewalls)
+        hop, way.flow = back_through_firewall(network, firewall, way.flow, way.passed)
         return hop
-    way.firewalls[key(firewall.id)] = way.flow
+    way.passed[key(firewall.id)] = way.flow
     hop, way.flow = through_firewall(network, firewall, way.flow)
     return hop
 
 
 def _into_firewall(network: Network, firewall: AzureFirewall, way: _Way) -> Iterator[Hop]:
     """Yield the way of a packet that came to a public address of a firewall: where its rules translate it to."""
-    way.firewalls[key(firewall.id)] = way.flow
+    way.passed[key(firewall.id)] = way.flow
     hop, way.flow = through_firewall(network, firewall, way.flow, inbound=True)
     yield hop
     if hop.verdict == "rewrite":
