@@ -103,7 +103,7 @@ def ways_of(network: Network, flow: Flow, conditions: Conditions, *, source: str
     far = None if is_address(flow.destination_address) else conditions.outside_host(flow.destination_address)
     if far is not None and walked.first_stop is None and not any(hop.sight for hop in walked.hops):  # A public name.
         walked = walk(network, replace(flow, destination_address=far.address), source=source)
-    return tuple(_passage(network, way, conditions) for way in _ways(walked))
+    return tuple(_passage(network, _as_sent(way), conditions) for way in _ways(walked))
 
 
 def experience(ways: Sequence[Passage], conditions: Conditions, lookup: Sequence[Passage] = ()) -> Experience:
@@ -170,6 +170,7 @@ def _passage(network: Network, walked: Walk, conditions: Conditions) -> Passage:
         if stop.verdict == "reject":
             outcome = "refused" if stop.fault == "not_listening" else "rejected"
         with_what = _answer_of(stop, flow) if stop.verdict == "reject" else ""
+        forward = _sent_to(forward, flow.destination_address)
         return Passage(flow, outcome, stop.reason, stop, forward, _mirrored(forward), with_what)
     answer = [hop for hop in walked.hops if hop.leg == "return"]
     back, stop = _sightings(network, answer)
@@ -182,6 +183,13 @@ def _passage(network: Network, walked: Walk, conditions: Conditions) -> Passage:
     if forward and forward[0].outgoing and not any(each.interface == forward[0].interface for each in back):
         back = (*back, forward[0].mirrored())
     return Passage(flow, "accepted", "answered", None, forward, back)
+
+
+def _as_sent(walked: Walk) -> Walk:
+    """Return the way of the packets that a machine sends to a wrong address, where a name leads to one."""
+    if not any(hop.sight for hop in walked.hops):
+        return walked
+    return replace(walked, hops=tuple(hop for hop in walked.hops if hop.kind != "zone"))
 
 
 def _sightings(network: Network, hops: Iterable[Hop]) -> tuple[tuple[Sighting, ...], Hop | None]:
@@ -208,6 +216,14 @@ def _mirrored(ways: Sequence[Sighting]) -> tuple[Sighting, ...]:
     return tuple(each.mirrored() for each in reversed(ways))
 
 
+def _sent_to(forward: tuple[Sighting, ...], name: str, address: str = "") -> tuple[Sighting, ...]:
+    """Return the sightings with an address in place of the one that stood for that of a public name."""
+    if is_address(name):
+        return forward
+    to = address or public_address(name)
+    return tuple(replace(each, flow=replace(each.flow, destination_address=to)) for each in forward)
+
+
 def _to_outside(walked: Walk, forward: tuple[Sighting, ...], stop: Hop | None, conditions: Conditions) -> Passage:
     """Return the passage to a host that is none of the interfaces; its answers come as the packets went."""
     flow, last = walked.flow, [hop for hop in walked.hops if hop.leg == "forward"][-1]
@@ -221,8 +237,7 @@ def _to_outside(walked: Walk, forward: tuple[Sighting, ...], stop: Hop | None, c
     if far is None:
         reason = f"nobody is at {flow.destination_address}"
         return Passage(flow, "dropped", reason, last, forward)
-    if not is_address(flow.destination_address):
-        forward = tuple(replace(each, flow=replace(each.flow, destination_address=far.address)) for each in forward)
+    forward = _sent_to(forward, flow.destination_address, far.address)
     back = _mirrored(forward)
     if stop is not None:
         return Passage(flow, "answer lost", stop.reason, stop, forward, back, far=far)

@@ -219,7 +219,7 @@ class _Question:
         usable = tuple(address for address in addresses if ip_address(address).version in versions)
         if not usable:
             raise Unread(None, f"{name} has no address of a family that {self.interface.name} has")
-        return self.ended(() if told.stops else usable)
+        return self.ended(usable)
 
     def is_no_machine(self, home: VirtualNetwork, address: str) -> bool:
         """Return whether an address is surely no machine's or load balancer's, which may pass on what they get."""
