@@ -427,5 +427,7 @@ def test_behind_an_appliance_that_masquerades_its_address_counts_and_it_knows_th
     seen = walk(network.with_resources(Guest, [inside]), flow)
 
     assert (seen.outcome, [hop.rule for hop in seen.hops if hop.kind == "security_group"][-1]) == ("passes", "nva")
-    assert [name_of(hop.resource) for hop in seen.hops if hop.leg == "return" and hop.kind == "appliance"] == ["nva-nic"]
+    assert [name_of(hop.resource) for hop in seen.hops if hop.leg == "return" and hop.kind == "appliance"] == [
+        "nva-nic"
+    ]
     assert walk(network.with_resources(Guest, [plain]), flow).blocker is not None

@@ -85,14 +85,18 @@ def _look(world: World, flow: FlowEnds) -> FlowSight:
 
 
 def _blamed(scenario: Scenario) -> Iterator[Finding]:
-    """Yield whether the walk blames what the truth states, where configuration tells it."""
+    """Yield whether the walk blames what the truth states, where configuration tells it. One fault may follow from
+    another that the walk of another flow meets, where they are not independent.
+    """
     for index, fault in enumerate(scenario.truth.faults):
         flow = scenario.flow(fault.flow)
         sight = _look(scenario.world, flow)
         if known_kinds()[fault.kind].layer == UNSEEN_LAYER or sight.verdict == "pass":
             continue
-        found = ", ".join(f"{each['kind']} at {each['resource']}" for each in sight.faults) or "nothing"
-        passed = any(names(each, fault) for each in sight.faults)
+        others = () if scenario.truth.independent else scenario.flows
+        blamed = [each for at in (flow, *others) for each in _look(scenario.world, at).faults]
+        found = ", ".join(f"{each['kind']} at {each['resource']}" for each in blamed) or "nothing"
+        passed = any(names(each, fault) for each in blamed)
         check = f"flow {flow.name}: the walk finds fault {index + 1} ({fault.kind})"
         yield Finding(check, passed, "" if passed else f"it finds {found}")
 
