@@ -66,7 +66,7 @@ def test_a_corrected_conclusion_stands_at_once(bench):
 
 CLEARED = [
     {"layer": layer, "status": "cleared", "audit_ids": [ONE]}
-    for layer in ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
+    for layer in ("vm_state", "nsg_outbound", "nsg_inbound", "routes", "wire")
 ]
 HEALTHY = {"causes": [], "outcome": "healthy", "coverage": CLEARED}
 OUTCOMES = {
@@ -79,6 +79,10 @@ OUTCOMES = {
     "not begun": ({"causes": [], "outcome": "not_investigated"}, "not_investigated"),
     "all clear": (HEALTHY, "healthy"),
     "a layer left": ({**HEALTHY, "coverage": CLEARED[1:]}, "inconclusive"),
+    "a layer cleared by a local probe alone": (
+        {**HEALTHY, "coverage": [*CLEARED, {**CLEARED[0], "audit_ids": [TWO]}]},
+        "inconclusive",
+    ),
     "a layer at fault": ({**HEALTHY, "coverage": [*CLEARED, *AT_FAULT]}, "inconclusive"),
 }
 
@@ -92,6 +96,8 @@ def test_the_outcome_is_what_the_records_allow(bench):
         for name, (stated, _) in OUTCOMES.items()
     }
     assert found == {name: outcome for name, (_, outcome) in OUTCOMES.items()}
+    untested = session.model_copy(update={"hypothesis_log": []})
+    assert settled_outcome(HEALTHY, untested, evidence) == "inconclusive"
     session.hypothesis_log.append(session.hypothesis_log[0].model_copy(update={"id": "h2", "state": "ACTIVE"}))
     assert settled_outcome(HEALTHY, session, evidence) == "inconclusive"
     session.startup_audit_ids = list(evidence)
@@ -122,6 +128,7 @@ BOUNDS = {
         "medium",
     ),
     "no cause is named": ((CONFIRMED,), {"causes": []}, "medium"),
+    "no cause is more than likely": ((CONFIRMED,), {"causes": [{**CAUSE, "confidence": "medium"}]}, "medium"),
     "an unsupported statement": ((CONFIRMED,), {"statements": [{"text": "x"}]}, "medium"),
     "unverifiable, nothing confirmed": ((DENIED,), {"root_cause_summary": f"It is the rule ({ONE})."}, "low"),
     "unverifiable beside a confirmed cause": ((CONFIRMED, DENIED), {}, "medium"),

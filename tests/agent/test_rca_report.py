@@ -211,7 +211,9 @@ def test_causes_stand_in_the_report_each_with_its_confidence_and_are_verified(be
         {"kind": "moon", "resource": "sky", "confidence": "medium", "audit_ids": [denied]},
     ]
     confirm = turn("", hypothesis("register"), hypothesis("confirm", audit_ids=[read]))
-    investigation, report, markdown = finished(bench, READ, confirm, turn("", complete(causes=causes)))
+    coverage = [{"layer": "nsg_inbound", "status": "at_fault", "audit_ids": [read]}]
+    concluding = turn("", complete(causes=causes, coverage=coverage))
+    investigation, report, markdown = finished(bench, READ, confirm, concluding)
     assert report["outcome"] == "cause_found"
     assert [(c["kind"], c["confidence"], c["supported"]) for c in report["causes"]] == [
         ("security_rule", "high", True),

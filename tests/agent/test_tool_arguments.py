@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ghost.agent.tool_arguments import tool_declarations
+from ghost.agent.tool_arguments import Cause, tool_declarations
 
 ACCEPTED = {
     "type", "description", "properties", "required", "items", "enum",
@@ -30,3 +30,9 @@ def test_each_declaration_is_plain_and_bounded() -> None:
                 assert {"maxItems", "items"} <= node.keys(), (declaration.name, node)
         for name, field in declaration.parameters["properties"].items():
             assert field.get("description"), (declaration.name, name)
+
+
+def test_what_a_model_fills_with_nothing_counts_as_left_out() -> None:
+    stated = {"kind": "packet_loss", "resource": "vm-1", "confidence": "low"}
+    empty = {"rule": None, "direction": "", "flow": {"source": None, "port": None}, "audit_ids": None}
+    assert Cause.model_validate({**stated, **empty}) == Cause.model_validate({**stated, "flow": {}})

@@ -6,7 +6,7 @@ reasons for the bounds are in `docs/decisions.md`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ MAX_RETURNS: Final = 2
 """How often a conclusion with problems goes back to the brain."""
 MAX_LISTED: Final = 12
 _LEVELS: Final = ("low", "medium", "high")
-_HEALTHY_NEEDS: Final = ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
+_HEALTHY_NEEDS: Final = ("vm_state", "nsg_outbound", "nsg_inbound", "routes", "wire")
 _LISTED: Final = {"confirmed": State.CONFIRMED, "refuted": State.REFUTED}
 
 
@@ -89,8 +89,10 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
         bounds.append(("medium", "no hypothesis is CONFIRMED by a [CLOUD] record"))
     elif not _at_fault(completion, evidence, confirmed):
         bounds.append(("medium", "no layer at fault rests on a record of a CONFIRMED hypothesis"))
-    elif not any(cause["supported"] for cause in judged_causes(completion, session, evidence)):
-        bounds.append(("medium", "no supported cause is named"))
+    else:
+        levels = [c["confidence"] for c in judged_causes(completion, session, evidence) if c["supported"]]
+        best = max(levels, key=_LEVELS.index, default="medium")
+        bounds.append((best, f"no cause is more than {best}" if levels else "no supported cause is named"))
     if untested and not confirmed:
         bounds.append(("low", f"{', '.join(sorted(untested))} could not be verified"))
     elif denied:
@@ -102,11 +104,12 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
 
 def judged_causes(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> list[dict[str, Any]]:
     """Return the stated causes, each with its `problems` and no more confident than its own records allow."""
-    confirming = _confirming(session, evidence)
+    blamed = {i for ids in _printed(completion, evidence, "at_fault").values() for i in ids}
+    deciding = blamed & _confirming(session, evidence)
     judged = []
     for cause in completion.get("causes") or []:
         wrong = _wrong_with(cause, evidence)
-        bound = "low" if wrong else "high" if confirming.intersection(cause["audit_ids"]) else "medium"
+        bound = "low" if wrong else "high" if deciding.intersection(cause["audit_ids"]) else "medium"
         level = min(bound, cause["confidence"], key=_LEVELS.index)
         judged.append({**cause, "confidence": level, "supported": not wrong, "problems": wrong})
     return judged
@@ -131,7 +134,10 @@ def _cause_problems(completion: Mapping[str, Any], session: Session, evidence: E
     for number, (cause, stated) in enumerate(zip(judged, completion["causes"], strict=True), 1):
         yield from (f"cause {number}: {problem}" for problem in cause["problems"])
         if cause["supported"] and cause["confidence"] != stated["confidence"]:
-            yield f"cause {number}: high needs a [CLOUD] record, ended with exit 0, of a CONFIRMED hypothesis"
+            yield (
+                f"cause {number}: high needs a [CLOUD] record, ended with exit 0, of a CONFIRMED hypothesis, that a "
+                "layer at_fault in coverage cites too"
+            )
     if judged and outcome not in (None, "cause_found"):
         yield f"outcome: {outcome} has no causes; one that is not certain is cause_found with confidence low"
     elif outcome == "cause_found" and not judged:
@@ -157,10 +163,13 @@ def _wrong_with(cause: Mapping[str, Any], evidence: Evidence) -> list[str]:
 def _against_health(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> Iterator[str]:
     if blamed := list(_printed(completion, evidence, "at_fault")):
         yield f"coverage blames {', '.join(blamed)}"
-    if unclear := [layer for layer in _HEALTHY_NEEDS if layer not in _printed(completion, evidence, "cleared")]:
-        yield f"no record clears {', '.join(unclear)}"
+    cleared = _printed(completion, evidence, "cleared")
+    if unclear := [layer for layer in _HEALTHY_NEEDS if not _in_cloud(cleared.get(layer, []), session, evidence)]:
+        yield f"no [CLOUD] record clears {', '.join(unclear)}"
     open_ones = [h.id for h in session.hypothesis_log if h.state != State.REFUTED]
-    if open_ones:
+    if not session.hypothesis_log:
+        yield "no hypothesis was tested"
+    elif open_ones:
         yield f"{', '.join(open_ones)} {'is' if len(open_ones) == 1 else 'are'} not refuted"
 
 
@@ -175,8 +184,11 @@ def _unsupported(audit_ids: list[str], evidence: Evidence) -> list[str]:
 def _confirming(session: Session, evidence: Evidence) -> set[str]:
     """Return the records of CONFIRMED hypotheses whose command the brain asked for, ran in the cloud and succeeded."""
     cited = {audit_id for h in session.hypothesis_log if h.state == State.CONFIRMED for audit_id in h.audit_ids}
-    cited -= set(session.startup_audit_ids)
-    records = {audit_id: evidence[audit_id] for audit_id in cited if audit_id in evidence}
+    return _in_cloud(cited, session, evidence)
+
+
+def _in_cloud(audit_ids: Iterable[str], session: Session, evidence: Evidence) -> set[str]:
+    records = {i: evidence[i] for i in {*audit_ids} - {*session.startup_audit_ids} if i in evidence}
     return {i for i, r in records.items() if tag_of(r).context == "[CLOUD]" and r.get("exit_code") == 0}
 
 

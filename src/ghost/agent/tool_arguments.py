@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ghost.brain import ToolDeclaration
 from ghost.net import known_kinds
@@ -157,7 +157,16 @@ class Coverage(_Arguments):
     note: str = Field("", max_length=2000, description="What was seen, or why it was not checked.")
 
 
-class CauseFlow(_Arguments):
+class _Sparse(_Arguments):
+    """Fields that a model fills with null or an empty text count as left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, given: Any) -> Any:
+        return {k: v for k, v in given.items() if v not in (None, "")} if isinstance(given, dict) else given
+
+
+class CauseFlow(_Sparse):
     """The traffic that fails."""
 
     source: str = Field("", max_length=300, description="Machine or address.")
@@ -170,7 +179,7 @@ def _kinds(schema: dict[str, Any]) -> None:
     schema["enum"] = list(known_kinds())
 
 
-class Cause(_Arguments):
+class Cause(_Sparse):
     """One fault that explains the symptom; a second, independent one is a cause of its own."""
 
     kind: str = Field(max_length=60, json_schema_extra=_kinds, description="What is wrong.")

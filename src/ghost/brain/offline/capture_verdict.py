@@ -207,13 +207,13 @@ def _unanswered(
             f"{text}; they arrive at {destination.label} and are answered there, so the answers are lost on the way "
             f"back to {source.label}."
         )
-        case.blame(Cause("wire", LOST, text, both, kind="packet_loss", resource=destination.resource, port=port))
+        case.blame(Cause("wire", LOST, text, both))
         return
     if rows:
         _silent_guest(case, f"{text}; they do arrive at {destination.label}.", both, destination)
         return
     text = f"{text}; they do not arrive at the interface of {destination.label}, so they are lost in between."
-    case.blame(Cause("wire", LOST, text, both, kind="packet_loss", resource=source.resource, port=port))
+    case.blame(Cause("wire", LOST, text, both))
 
 
 def _connection_attempts(finding: dict[str, Any]) -> str:
@@ -232,7 +232,7 @@ def _silent_guest(case: Case, seen: str, audit_ids: tuple[str, ...], destination
     case.blame(
         Cause(
             *("guest_firewall", LOST, text, audit_ids, (advice,)),
-            kind="guest_firewall",
+            kind="guest_firewall" if destination.machine else "",  # seen to arrive there
             resource=destination.resource,
             likely=True,
         )
@@ -255,7 +255,7 @@ def _report_fault(case: Case, finding: dict[str, Any], captured: Captured, sourc
             kind=_kind(str(finding.get("kind")), layer),
             resource=_suffering(finding, source, destination).resource,
             port=port_of(finding),
-            likely=finding.get("confidence") != "high",
+            likely=finding.get("confidence") != "high" or len(kinds_seen_as(str(finding.get("kind")))) > 1,
         )
     )
     if layer != "wire":

@@ -190,7 +190,8 @@ def _confidence(case: Case) -> Confidence:
     status = {layer: found.status for layer, found in case.layers.items()}
     all_known = all(status.get(layer) in ("cleared", "at_fault") for layer in ESSENTIAL)
     if case.causes:
-        return "high" if all_known or any(cause.conclusive for cause in case.causes) else "medium"
+        certain = [cause for cause in case.causes if cause.kind and not cause.likely]
+        return "high" if certain and (all_known or any(cause.conclusive for cause in certain)) else "medium"
     return "medium" if all_known and status.get("wire") == "cleared" else "low"
 
 
