@@ -278,8 +278,8 @@ def test_connections_that_leave_and_do_not_arrive_are_lost_in_between() -> None:
     assert played.coverage("wire") == "at_fault"
     assert "do not arrive" in played.completion["root_cause_summary"]
     assert stated(played) == [("inconclusive", "", "")]  # a firewall or an appliance may drop them as well
-    away = {**SILENT, "who": {**SILENT["who"], "dst": "203.0.113.9"}}
-    played = investigate(Facts(findings={"web-vm-01": [away]}), "web-vm-01 cannot reach 203.0.113.9 on port 6379")
+    away = {**SILENT, "who": {**SILENT["who"], "dst": "9.9.9.9"}}
+    played = investigate(Facts(findings={"web-vm-01": [away]}), "web-vm-01 cannot reach 9.9.9.9 on port 6379")
     assert played.tenant.captures == ["web-vm-01"]
     assert stated(played) == [("inconclusive", "", "")]  # nobody saw them arrive
 
