@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -223,7 +224,17 @@ def _base_world(name: str, place: str, beside: Path | None, within: tuple[Path, 
     if not own_file and not path.is_file():
         known = sorted(each.stem for each in WORLDS.glob("*.toml"))
         raise LabError(f"{place}: there is no world {name!r}; there are {', '.join(known)}, or give a file")
-    return world_from_source(_read_table(path), f"{path.name}: ", path.parent, (*within, path))
+    return _own_world(path) if not own_file else world_from_source(*_source_of(path), (*within, path))
+
+
+@cache
+def _own_world(path: Path) -> World:
+    """Return a world of Ghost's own, which many scenarios share."""
+    return world_from_source(*_source_of(path), (path,))
+
+
+def _source_of(path: Path) -> tuple[dict[str, Any], str, Path]:
+    return _read_table(path), f"{path.name}: ", path.parent
 
 
 def _read_table(path: Path) -> dict[str, Any]:

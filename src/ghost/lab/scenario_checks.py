@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from ghost.errors import LabError
+from ghost.lab.briefing import NO_RULE
 from ghost.lab.edits import edited
 from ghost.lab.evaluation.scoring import names
 from ghost.lab.flow_sight import UNKNOWN, FlowSight, look
@@ -35,6 +36,7 @@ def findings(scenario: Case) -> Iterator[Finding]:
         yield from _blamed(scenario)
         yield from _verdicts(scenario)
         yield _resources(scenario)
+        yield _denials(scenario)
     if any(symptom.style for symptom in scenario.symptoms):  # the first format has none
         missing = [style for style in get_args(Style) if style not in {s.style for s in scenario.symptoms}]
         yield Finding("symptoms in five styles", not missing, f"missing: {', '.join(missing)}" if missing else "")
@@ -117,6 +119,13 @@ def _resources(scenario: Scenario) -> Finding:
     named += [(f"traps[{i}]", trap.resource) for i, trap in enumerate(truth.traps)]
     lost = [f"truth.{place}.resource: {name!r}" for place, name in named if not _exists(scenario.world, name)]
     return Finding("named resources exist", not lost, "; ".join(lost))
+
+
+def _denials(scenario: Scenario) -> Finding:
+    """Return whether an approval speaks of each command whose denial hides a layer: others run without one."""
+    stated = [each.denied for each in scenario.truth.unverifiable]
+    lost = [denied for denied in stated if scenario.approvals.decide(denied) is NO_RULE]
+    return Finding("denials are answered", not lost, f"no approval matches {', '.join(lost)}" if lost else "")
 
 
 def _exists(world: World, name: str) -> bool:
