@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.programs import az
 from ghost.net import Flow, evaluate_gates, groups_from_effective_nsg, routes_from_effective_table, select_route
 
+CONFORMANCE = Path(__file__).with_name("conformance.toml")
 NEWER_TESTS = Path(__file__).with_name("test_az_captures.py")
 
 
@@ -148,7 +150,8 @@ def test_a_read_answers_with_azures_fields(command: str, call: Az) -> None:
 
 def test_every_registered_command_is_asked_in_this_file_or_is_a_list_of_nothing(call: Az) -> None:
     newer = NEWER_TESTS.read_text().replace("{NEWER}", "az network network-watcher packet-capture")
-    asked = " ".join([*READS, Path(__file__).read_text(), newer])
+    changes = tomllib.loads(CONFORMANCE.read_text())["hub"]["changes"]
+    asked = " ".join([*READS, Path(__file__).read_text(), newer, *(f"az {row}" for row in changes)])
     for words, command in COMMANDS.items():
         if f"az {words}" in asked:
             continue

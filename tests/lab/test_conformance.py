@@ -63,6 +63,7 @@ PLACES = {
     "nic": f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Network/networkInterfaces/web-vm-01-nic",
     "account": f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Storage/storageAccounts/prodforensics01",
     "url": "https://prodforensics01.blob.core.windows.net/captures/new.cap",
+    "hub": HUB,
     "net": f"{HUB}/resourceGroups/hub-rg/providers/Microsoft.Network",
 }
 OF_EXTENSIONS = {"network manager list-effective-security-admin-rule"}

@@ -12,6 +12,7 @@ from ghost.errors import LabError
 from ghost.lab.arm.accounts import existing_group
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request, json_response, part_not_found
 from ghost.lab.arm.operations import accepted_by_compute, created, ended
+from ghost.lab.arm.peering_states import parting_edits, peering_edits
 from ghost.lab.arm.request_routing import IN_GROUP, Call, route
 from ghost.lab.arm.resource_reads import find_resource, shown
 from ghost.lab.edits import Edit, edited
@@ -22,6 +23,12 @@ from ghost.policy import to_dict
 _RESOURCE = f"{IN_GROUP}/providers/{{namespace}}/{{kind}}/{{name}}"
 _PATHS = tuple(f"{_RESOURCE}{part}" for part in ("", "/{part}/{part_name}", "/{part}/{part_name}/{below}/{below_name}"))
 _POWER = {"start": "running", "restart": "running", "powerOff": "stopped", "deallocate": "deallocated"}
+_READ_ONLY = {
+    *("appliedDnsServers", "hasBgpOverride", "hostedWorkloads", "macAddress", "primary", "privateEndpointConnections"),
+    *("privateLinkConnectionProperties", "resourceGuid", "tapConfigurations", "vnetEncryptionSupported"),
+    *("lastEnabledTime", "tier"),
+}
+"""Properties that Azure keeps where a client states none."""
 _PLACE_FIELDS = ("name", "id", "type", "etag", "properties")
 
 
@@ -30,10 +37,11 @@ def put(call: Call) -> Response:
     """Create or replace a resource or part, as `az ... create` and `update` do."""
     own_id, known = _place(call)
     body = call.request.json()
-    edit = Edit(put=own_id, properties=_properties(body), more=_beside(body))
-    made = shown(_changed(call, edit))
-    if known is not None and "provisioningState" not in made["properties"]:
-        return json_response(made, changed=True)
+    properties = _kept(_properties(body), known["properties"] if known else {})
+    edits = peering_edits(call.world.documents, own_id, properties)
+    made = shown(_changed(call, Edit(put=own_id, properties=properties, more=_beside(body)), *edits))
+    if "provisioningState" not in made["properties"]:
+        return json_response(made, 201 if known is None else 200, changed=True)
     location = str(made.get("location") or call.world.location_of(existing_group(call.world, call["group"])))
     return created(call, made, location, call["namespace"], status=201 if known is None else 200)
 
@@ -44,7 +52,8 @@ def patch(call: Call) -> Response:
     if known is None:
         raise part_not_found(own_id)
     body = call.request.json()
-    edit = Edit(patch=own_id, properties=_properties(body), more=_beside(body))
+    properties = _kept(_properties(body), known["properties"])
+    edit = Edit(patch=own_id, properties=properties, more=_kept(_beside(body), known))
     return json_response(shown(_changed(call, edit)), changed=True)
 
 
@@ -54,7 +63,9 @@ def delete(call: Call) -> Response:
     if known is None:
         return Response(204)
     _check_unused(known)
-    _change(call, Edit(delete=own_id))
+    _change(call, Edit(delete=own_id), *parting_edits(call.world.documents, known))
+    if "provisioningState" not in known["properties"]:
+        return Response(200, changed=True)
     return ended(call, "deletion", str(known.get("location") or "global"), call["namespace"])
 
 
@@ -90,34 +101,45 @@ def _place(call: Call) -> tuple[str, Body | None]:
 
 
 def _properties(body: Body) -> dict[str, Any]:
-    properties = body.get("properties")
+    properties = body.get("properties", {})
     if not isinstance(properties, dict):
-        raise bad_request("The property 'properties' is required.", "InvalidRequestContent")
+        raise bad_request("The property 'properties' is no object.", "InvalidRequestContent")
     return properties
+
+
+def _kept(stated: Any, known: Any) -> Any:
+    """Return what is stated with the fields of what was known that no client sets, at every depth."""
+    if isinstance(stated, list) and isinstance(known, list):
+        named = {item["name"]: item for item in known if isinstance(item, dict) and "name" in item}
+        return [_kept(item, named.get(item.get("name"), {})) if isinstance(item, dict) else item for item in stated]
+    if not isinstance(stated, dict) or not isinstance(known, dict):
+        return stated
+    own = {name: known[name] for name in _READ_ONLY & known.keys()}
+    return {**own, **{name: _kept(value, known.get(name)) for name, value in stated.items()}}
 
 
 def _beside(body: Body) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in _PLACE_FIELDS and value is not None}
 
 
-def _changed(call: Call, edit: Edit) -> Body:
-    world = _change(call, edit)
+def _changed(call: Call, edit: Edit, *following: Edit) -> Body:
+    world = _change(call, edit, *following)
     body = world.documents.get(str(edit.resource))
     assert body is not None
     return body
 
 
-def _change(call: Call, edit: Edit) -> World:
-    """Keep an edit in the lab's state if the world can be so. Raises `ArmError` as Azure would refuse it."""
+def _change(call: Call, *edits: Edit) -> World:
+    """Keep edits in the lab's state if the world can be so. Raises `ArmError` as Azure would refuse it."""
     with call.lab.changing() as state:
         before = call.lab.world
         try:
-            world: World = edited(before, [edit])
+            world: World = edited(before, edits)
             _check_priorities(world)
             assert world.network.complete
         except LabError as error:
             raise bad_request(str(error), "InvalidRequestFormat") from error
-        state["edits"] = [*state.get("edits", []), to_dict(edit)]
+        state["edits"] = [*state.get("edits", []), *map(to_dict, edits)]
     return world
 
 

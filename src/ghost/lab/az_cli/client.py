@@ -55,8 +55,16 @@ class ArmClient:
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return self._sent("POST", path, {}, body or {})
 
+    def operated(self, path: str) -> Any:
+        """Return the status of the operation that a POST begins, at its end."""
+        begun = self._answered(Request("POST", f"{path}?{urlencode({'api-version': API_VERSION})}", b"{}"))
+        return self._status(begun).json()
+
     def put(self, path: str, body: dict[str, Any]) -> Any:
         return self._sent("PUT", path, {}, body)
+
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        return self._sent("PATCH", path, {}, body)
 
     def delete(self, path: str) -> None:
         self._sent("DELETE", path, {})
@@ -74,11 +82,15 @@ class ArmClient:
             _wait(response)
         if "Azure-AsyncOperation" not in response.headers or request.method not in ("PUT", "PATCH"):
             return response
-        status = self._answered(Request("GET", response.headers["Azure-AsyncOperation"].removeprefix(ORIGIN)))
-        while status.json()["status"] == "InProgress":
-            _wait(status)
-            status = self._answered(Request("GET", response.headers["Azure-AsyncOperation"].removeprefix(ORIGIN)))
+        self._status(response)
         return self._answered(Request("GET", request.target))
+
+    def _status(self, begun: Response) -> Response:
+        """Return the last status of an operation."""
+        request = Request("GET", begun.headers["Azure-AsyncOperation"].removeprefix(ORIGIN))
+        while (status := self._answered(request)).json()["status"] == "InProgress":
+            _wait(status)
+        return status
 
     def _answered(self, request: Request) -> Response:
         response = resource_manager.answer(self.lab, request)

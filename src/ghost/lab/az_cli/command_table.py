@@ -1,7 +1,7 @@
 """The command table and option parsing.
 
 A command is registered with its words, options and function. An option is its names, the long one first, and a mark:
-`--name -n !` is required, `--show-details -d ?` has no value, `--ids *` has several.
+`--name -n !` is required, `--show-details -d ?` has no value, `--ids *` has several, `--ip-forwarding ~` may have one.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace
             parser.add_argument(*names, action="store_true")
         elif mark == "*":
             parser.add_argument(*names, nargs="+")
+        elif mark == "~":
+            parser.add_argument(*names, nargs="?", const="true")
         elif names[0] == "--query":
             parser.add_argument(*names, type=jmespath_type)
         else:
@@ -90,12 +92,17 @@ def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace
     return read
 
 
+def attribute(option: str) -> str:
+    """Return where the value of an option stands: `nsg_name` of `--nsg-name`."""
+    return option.split()[0].removeprefix("--").replace("-", "_")
+
+
 def _check_identified(found: Command, read: argparse.Namespace) -> None:
     """Require what `--ids` can replace; the CLI checks this after parsing."""
     if not found.id_names or read.ids:
         return
     required = [names for names, mark in map(_split, found.options) if mark == "!"]
-    missing = [names[0] for names in required if getattr(read, names[0][2:].replace("-", "_")) is None]
+    missing = [names[0] for names in required if getattr(read, attribute(names[0])) is None]
     if missing:
         raise AzError(f"({' '.join(missing)} | --ids) are required")
 
@@ -139,7 +146,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _split(option: str) -> tuple[list[str], str]:
     words = option.split()
-    return (words[:-1], words[-1]) if words[-1] in "!?*" else (words, "")
+    return (words[:-1], words[-1]) if words[-1] in "!?*~" else (words, "")
 
 
 def _by_id(options: argparse.Namespace, names: tuple[str, ...], resource_id: str) -> argparse.Namespace:

@@ -96,6 +96,20 @@ def vm_run_command(lab: LabDirectory, options: Namespace) -> Any:
     return client.post(f"{client.path(options.resource_group, VM, options.name)}/runCommand", body)
 
 
+def _power(verb: str, action: str, *options: str) -> None:
+    @command(f"vm {verb}", GROUP, NAME, "--no-wait ?", *options, ids=OF_VM)
+    def answer(lab: LabDirectory, options: Namespace) -> Any:
+        client = ArmClient(lab)
+        path = f"{client.path(options.resource_group, VM, options.name)}/{action}"
+        return client.operated(path) if verb == "restart" else client.post(path)
+
+
+_power("start", "start")
+_power("restart", "restart")
+_power("stop", "powerOff", "--skip-shutdown ?")
+_power("deallocate", "deallocate", "--hibernate")
+
+
 def _with_view(client: ArmClient, group: str, name: str) -> dict[str, Any]:
     body = client.get(client.path(group, VM, name), **{"$expand": "instanceView"})
     entries: dict[str, Any] = flattened(body)

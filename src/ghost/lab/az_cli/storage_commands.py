@@ -27,6 +27,7 @@ CREDENTIALS = (
     "--blob-endpoint",
     "--timeout",
 )
+_RULE_NAMES = {"virtualNetworkRules": {"id": "virtualNetworkResourceId"}, "ipRules": {"value": "ipAddressOrRange"}}
 CONTAINER, BLOB = "--container-name -c !", "--name -n !"
 
 
@@ -36,37 +37,40 @@ CONTAINER, BLOB = "--container-name -c !", "--name -n !"
 @command("storage account list", IN_GROUP)
 def account_list(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
-    return [_account_shape(body) for body in client.list(client.path(options.resource_group, ACCOUNT))]
+    return [account_shape(body) for body in client.list(client.path(options.resource_group, ACCOUNT))]
 
 
 @command("storage account show", IN_GROUP, NAME, "--expand", ids=("name",))
 def account_show(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
-    return _account_shape(client.get(client.path(_group_of(client, options), ACCOUNT, options.name)))
+    return account_shape(
+        client.get(client.path(group_of_account(client, options.resource_group, options.name), ACCOUNT, options.name))
+    )
 
 
 @command("storage account keys list", IN_GROUP, "--account-name -n !", ids=("account_name",))
 def account_keys_list(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
-    found = Namespace(resource_group=options.resource_group, name=options.account_name)
-    path = client.path(_group_of(client, found), ACCOUNT, options.account_name)
+    group = group_of_account(client, options.resource_group, options.account_name)
+    path = client.path(group, ACCOUNT, options.account_name)
     return client.post(f"{path}/listKeys")["keys"]
 
 
-def _group_of(client: ArmClient, options: Namespace) -> str:
+def group_of_account(client: ArmClient, group: str | None, name: str) -> str:
     """Return the group; without one, the CLI searches the subscription for the account."""
-    if options.resource_group is not None:
-        return str(options.resource_group)
-    found = group_of(client, ACCOUNT, options.name)
+    found = group or group_of(client, ACCOUNT, name)
     if found is None:
-        raise usage(f"Storage account '{options.name}' not found.")
+        raise usage(f"Storage account '{name}' not found.")
     return found
 
 
-def _account_shape(body: dict[str, Any]) -> dict[str, Any]:
-    """Rename two fields as the SDK does."""
+def account_shape(body: dict[str, Any]) -> dict[str, Any]:
+    """Rename fields as the SDK does."""
     shown = hoisted(body)
-    shown["networkRuleSet"] = shown.pop("networkAcls")
+    rules = shown.pop("networkAcls")
+    for name, renamed in _RULE_NAMES.items():
+        rules[name] = [{renamed.get(key, key): item for key, item in each.items()} for each in rules[name]]
+    shown["networkRuleSet"] = rules
     shown["enableHttpsTrafficOnly"] = shown.pop("supportsHttpsTrafficOnly")
     shape: dict[str, Any] = with_groups(filled("storage_account", shown))
     return shape

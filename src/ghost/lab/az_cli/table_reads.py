@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ghost.lab.az_cli.cli_errors import AzError
 from ghost.lab.az_cli.client import ArmClient, group_of
-from ghost.lab.az_cli.command_table import GROUP, IN_GROUP, NAME, Answer, command
+from ghost.lab.az_cli.command_table import GROUP, IN_GROUP, NAME, Answer, attribute, command
 from ghost.lab.az_cli.output_shape import filled, flattened, hoisted, with_groups
 from ghost.lab.directory import LabDirectory
 from ghost.policy import load_policy
@@ -65,10 +65,10 @@ class ResourceCommands:
     list_in_group: bool = False
     model: str | None = None
     nested: bool = False
-    renamed: dict[str, str] = field(default_factory=dict)
+    renamed: tuple[str, ...] = ()
 
     def register(self) -> None:
-        owner = () if self.parent is None else (self.parent.split()[0].removeprefix("--").replace("-", "_"),)
+        owner = () if self.parent is None else (attribute(self.parent),)
         options = () if self.parent is None else (f"{self.parent} !",)
         if self.list:
             group = GROUP if self.parent or self.list_in_group else IN_GROUP
@@ -89,7 +89,8 @@ class ResourceCommands:
 
     def _shown(self, body: dict[str, Any]) -> Any:
         raised = hoisted({**body, "properties": {}}) | body["properties"] if self.nested else hoisted(body)
-        fields = {self.renamed.get(name, name): value for name, value in raised.items()}
+        renamed = dict(each.split() for each in self.renamed)
+        fields = {renamed.get(name, name): value for name, value in raised.items()}
         return with_groups(fields if self.model is None else filled(self.model, fields))
 
 

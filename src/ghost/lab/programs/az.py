@@ -7,13 +7,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from ghost.errors import LabError
-from ghost.lab.az_cli import account_commands, machine_commands, storage_commands, table_reads, watcher_commands
+from ghost.lab.az_cli import (
+    account_commands,
+    machine_commands,
+    special_changes,
+    storage_commands,
+    table_changes,
+    table_reads,
+    watcher_commands,
+)
 from ghost.lab.az_cli.cli_errors import AzError
 from ghost.lab.az_cli.command_table import COMMANDS, answer, find, read_options
 from ghost.lab.az_cli.output import in_order, render
 from ghost.lab.directory import LabDirectory
 
-MODULES = (account_commands, machine_commands, table_reads, storage_commands, watcher_commands)
+MODULES = (
+    account_commands,
+    machine_commands,
+    table_reads,
+    table_changes,
+    special_changes,
+    storage_commands,
+    watcher_commands,
+)
 """Importing them fills the table of commands."""
 
 

@@ -63,11 +63,12 @@ class Documents:
 
     def put(self, resource_id: str, body: Mapping[str, Any]) -> None:
         """Create or replace a resource or part; of an owner that exists."""
-        made = _whole(resource_id, deepcopy(dict(body)))
         owner_id, part, name = _split(resource_id)
         owner = self._bodies.get(folded(owner_id))
         spelled = PARTS.get(_last(type_in(owner_id)), {}).get(part.casefold())
-        if "/" in made["type"].partition("/")[2] and owner is None:
+        stated = {"name": name, **deepcopy(dict(body))}
+        made = _part_of(owner_id, spelled, stated) if spelled else _whole(resource_id, stated)
+        if "/" in type_in(resource_id).partition("/")[2] and owner is None:
             raise LabError(f"there is no {owner_id} to which {name} could belong")
         if spelled is None or owner is None:
             self._bodies[folded(resource_id)] = made

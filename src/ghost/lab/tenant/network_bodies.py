@@ -109,6 +109,13 @@ def security_rule(rule: SecurityRule) -> Body:
     }
 
 
+_PLURALS = {
+    f"{end}{singular}": f"{end}{plural}"
+    for end in ("source", "destination")
+    for singular, plural in (("PortRange", "PortRanges"), ("AddressPrefix", "AddressPrefixes"))
+}
+
+
 def _one_or_many(singular: str, plural: str, values: Iterable[str]) -> Body:
     """Return a single value under the singular name, several as a list under the plural."""
     several = list(values)
@@ -178,7 +185,10 @@ def complete(documents: Documents) -> None:
     """Fill in the default rules of groups, and what a peering knows of the other network."""
     for group in documents.of_type(GROUPS):
         properties = group["properties"]
-        properties.setdefault("securityRules", [])
+        for rule in properties.setdefault("securityRules", []):
+            for singular, plural in _PLURALS.items():
+                if singular in rule["properties"]:
+                    rule["properties"].setdefault(plural, [])
         properties["defaultSecurityRules"] = [
             {
                 "name": rule.name,

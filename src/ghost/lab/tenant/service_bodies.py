@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ghost.lab.network_services import AddressRecord, LoadBalancer, PrivateEndpoint, PrivateZone, Probe, PublicAddress
-from ghost.lab.tenant.bodies import STORAGE
+from ghost.lab.tenant.bodies import CREATED, STORAGE
 from ghost.lab.tenant.documents import Body, Documents, etag_of, guid
 from ghost.lab.tenant.network_bodies import BALANCER_POOL, NETWORKS, NICS, subnet_id
 from ghost.lab.world import World
@@ -152,8 +152,13 @@ def _link(world: World, zone_id: str, network: str) -> Body:
     return {"id": own_id, "location": "global", "etag": etag_of(own_id), "tags": {}, "properties": properties}
 
 
+def _encryption() -> Body:
+    service = {"keyType": "Account", "enabled": True, "lastEnabledTime": CREATED}
+    return {"services": {"file": dict(service), "blob": dict(service)}, "keySource": "Microsoft.Storage"}
+
+
 def complete(documents: Documents) -> None:
-    """Fill in the counts of zones, names in interfaces of private endpoints, and the other end of their connections."""
+    """Fill in the counts of zones, pools of rules, names of endpoints, and the other end of their connections."""
     for zone in documents.of_type(ZONES):
         documents.put(f"{zone['id']}/SOA/@", _start_of_authority(zone))
         links = documents.parts(zone["id"], "virtualNetworkLinks") or []
@@ -164,6 +169,16 @@ def complete(documents: Documents) -> None:
             "numberOfVirtualNetworkLinks": len(links),
             "numberOfVirtualNetworkLinksWithRegistration": registering,
         }
+    for account in documents.of_type(STORAGE):
+        account["properties"].setdefault("encryption", _encryption())
+        for rule in account["properties"].get("networkAcls", {}).get("virtualNetworkRules", []):
+            rule.setdefault("state", "Succeeded")
+    for balancer in documents.of_type(BALANCERS):
+        for rule in (each["properties"] for each in balancer["properties"].get("loadBalancingRules", [])):
+            if pools := rule.get("backendAddressPools") or [
+                rule[name] for name in ("backendAddressPool",) if name in rule
+            ]:
+                rule |= {"backendAddressPools": pools, "backendAddressPool": pools[0]}
     for endpoint in documents.of_type(ENDPOINTS):
         properties = endpoint["properties"]
         kinds = ("privateLinkServiceConnections", "manualPrivateLinkServiceConnections")
