@@ -1,0 +1,101 @@
+"""What is read with the lab's az walks like the lab's own network, and a change by az is walked anew."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ghost import lab
+from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.scenario import world_from_source
+from ghost.lab.world import World
+from ghost.net import Answer, Flow, Guest, Read, Walk, collect, walk
+from tests.lab.in_process import run_main
+from tests.lab.test_conformance import hub_scenario
+
+FLOWS = {
+    "hub": """front-01 orders 8443, front-01 sql-vm 1433, orders sql-vm 1433, batch-01 search 9200, jump sql-vm 22,
+        orders retailassets.blob.core.windows.net 443, orders retail-sql.database.windows.net 1433,
+        orders billing.retail.internal 8443, orders 172.16.4.4 443, orders 20.42.65.92 443, dns orders 22,
+        orders retail-cache.redis.cache.windows.net 6380, front-01 orders 23""",
+    "two-tier": """web-01 app-01 8080, web-01 db-01 5432, app-01 db-01 5432, app-01 10.50.3.100 5432,
+        app-02 cache-01 6379, ops-01 db-02 22, ops-01 app-01 22, app-01 192.168.70.1 443, web-01 20.42.65.92 443, web-01 20.42.65.92 25,
+        payments app-01 443, db-01 web-01 443""",
+}
+WORLDS: dict[str, Callable[[], World]] = {
+    "hub": lambda: hub_scenario().world,
+    "two-tier": lambda: world_from_source({"base": "two-tier"}, ""),
+}
+UNTOLD = "hub-firewall"
+"""Azure tells no effective routes of a firewall: what leaves one for the office or the internet stays unknown."""
+RULE = "network nsg rule update -g data-rg --nsg-name databases-nsg -n allow-services --access"
+ROUTE, TO_NOWHERE = "network route-table route", "--address-prefix 10.2.1.4/32 --next-hop-type None"
+FAULTS = [
+    (f"{RULE} Deny", f"{RULE} Allow"),
+    (
+        f"{ROUTE} create -g hub-rg --route-table-name spoke-routes -n hijack {TO_NOWHERE}",
+        f"{ROUTE} delete -g hub-rg --route-table-name spoke-routes -n hijack",
+    ),
+    ("vm deallocate -g data-rg -n sql-vm", "vm start -g data-rg -n sql-vm"),
+]
+"""Each with what mends it."""
+
+
+def _lab(directory: Path, world: World) -> LabDirectory:
+    scenario = replace(lab.load_scenario("blocked-port"), world=world)
+    return LabDirectory.create(directory, scenario, LabClock(1_700_000_000.0, 1e-12))
+
+
+def _az(home: LabDirectory, *words: str) -> Answer:
+    done = run_main("ghost.lab.programs.az", words, {"GHOST_LAB_DIR": str(home.path)})
+    return Answer(done.stdout.decode(), shlex.join(words), done.stderr.decode() if done.returncode else None)
+
+
+def _flows(world: World, text: str) -> Iterator[Flow]:
+    addresses = {vm.name: world.interface(vm.interface).address for vm in world.machines}
+    for row in text.split(","):
+        source, destination, port = row.split()
+        yield Flow("Tcp", addresses[source], None, addresses.get(destination, destination), int(port))
+
+
+def _seen(walked: Walk) -> tuple[str, str | None, str | None]:
+    stop = walked.blocker
+    return walked.outcome, stop and stop.kind, stop and stop.resource
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_what_az_tells_walks_like_the_lab(name: str, tmp_path: Path) -> None:
+    world = WORLDS[name]()
+    home, flows, failed = _lab(tmp_path / "lab", world), list(_flows(world, FLOWS[name])), []
+
+    def execute(read: Read) -> Answer:
+        answer = _az(home, *read.argv[1:])
+        failed.extend([read.argv, answer.failure] if answer.failure else [])
+        return answer
+
+    network = collect(flows, execute)
+
+    assert failed == []
+    told, wrong = world.network.without(Guest), []
+    for flow in flows:
+        seen, expected = walk(network, flow), walk(told, flow)
+        unknown = [hop for hop in seen.hops if hop.verdict == "unknown"]
+        if _seen(seen) != _seen(expected) and not (unknown and all(hop.resource.endswith(UNTOLD) for hop in unknown)):
+            wrong.append(f"{flow}: {_seen(seen)}, in the lab {_seen(expected)}; {[hop.reason for hop in unknown]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_fault_that_az_makes_is_walked_and_mended_by_az(tmp_path: Path) -> None:
+    world = hub_scenario().world
+    home, (flow,) = _lab(tmp_path / "lab", world), _flows(world, "orders sql-vm 1433")
+    for fault, mend in FAULTS:
+        assert walk(home.world.network, flow).blocker is None, fault
+        assert _az(home, *shlex.split(fault)).failure is None
+        network = collect([flow], lambda read: _az(home, *read.argv[1:]))
+        assert _seen(walk(network, flow)) == _seen(walk(home.world.network, flow)) != ("passes", None, None), fault
+        assert _az(home, *shlex.split(mend)).failure is None
+    assert walk(home.world.network, flow).blocker is None
