@@ -23,7 +23,8 @@ FLOWS = {
         orders billing.retail.internal 8443, orders 172.16.4.4 443, orders 20.42.65.92 443, dns orders 22,
         orders retail-cache.redis.cache.windows.net 6380, front-01 orders 23""",
     "two-tier": """web-01 app-01 8080, web-01 db-01 5432, app-01 db-01 5432, app-01 10.50.3.100 5432,
-        app-02 cache-01 6379, ops-01 db-02 22, ops-01 app-01 22, app-01 192.168.70.1 443, web-01 20.42.65.92 443, web-01 20.42.65.92 25,
+        app-02 cache-01 6379, ops-01 db-02 22, ops-01 app-01 22, app-01 192.168.70.1 443, web-01 20.42.65.92 443,
+        web-01 20.42.65.92 25,
         payments app-01 443, db-01 web-01 443""",
 }
 WORLDS: dict[str, Callable[[], World]] = {
