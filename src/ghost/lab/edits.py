@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ghost.errors import LabError
 from ghost.lab.wire.conditions import ServiceFault, WireFault
 from ghost.policy import from_dict, to_dict
+
+if TYPE_CHECKING:
+    from ghost.lab.world import Machine, World
+
+    Item = TypeVar("Item", Machine, World)
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Edit:
     group: str | None = None
     """Resource group of a new resource; default: the world's first."""
     machine: str | None = None
-    """A machine of which `set` replaces fields: `power`, `listeners`, `packet_filter` ..."""
+    """A machine of which `set` replaces fields: `power`, `listeners`, `iptables` ..."""
     set: dict[str, Any] = field(default_factory=dict)
     wire: dict[str, Any] = field(default_factory=dict)
     """Conditions between two ends, in place of those that they had."""
@@ -48,14 +53,14 @@ class Edit:
 OPERATIONS = ("put", "patch", "delete", "machine", "wire", "service", "world")
 
 
-def edited(world: Any, edits: Iterable[Edit], place: str = "edits") -> Any:
+def edited(world: World, edits: Iterable[Edit], place: str = "edits") -> World:
     """Return a world after the edits, in their order. Raises `LabError` that begins with the place of a wrong one."""
     for number, edit in enumerate(edits):
         world = _edited(world, edit, f"{place}[{number}]")
     return world
 
 
-def _edited(world: Any, edit: Edit, place: str) -> Any:
+def _edited(world: World, edit: Edit, place: str) -> World:
     stated = [name for name in OPERATIONS if getattr(edit, name)]
     if len(stated) != 1:
         raise LabError(f"{place}: give one of {', '.join(OPERATIONS)}; there is {' and '.join(stated) or 'none'}")
@@ -76,7 +81,7 @@ def _edited(world: Any, edit: Edit, place: str) -> Any:
     return _replaced(world, edit.world, f"{place}.world")
 
 
-def _replaced(item: Any, values: dict[str, Any], place: str) -> Any:
+def _replaced(item: Item, values: dict[str, Any], place: str) -> Item:
     unknown = sorted(values.keys() - {each.name for each in fields(item)})
     if unknown:
         raise LabError(f"{place}: unknown field {unknown[0]!r}; known are {', '.join(f.name for f in fields(item))}")
