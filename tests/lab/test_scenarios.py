@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Callable
 from copy import deepcopy
@@ -89,6 +90,10 @@ title = "A cache"
 symptom = "no cache on port 6379"
 expected = { kind = "nsg_deny", source = "web-vm-01", destination = "redis-cache-01", port = 6379, resource = "cache-nsg", rule = "close-legacy-ports", direction = "Inbound" }
 """  # noqa: E501
+DATED = 'format = 2\nedits = [{ put = "natGateways/x", properties = { x = 2026-01-01 } }]'
+MISSHAPEN = (
+    'format = 2\nedits = [{ put = "loadBalancers/x", properties = { probes = [{ name = "x", properties = 1 }] } }]'
+)
 KIND, RULE = 'kind = "security_rule"', 'rule = "close-legacy-ports"'
 
 
@@ -135,6 +140,16 @@ KIND, RULE = 'kind = "security_rule"', 'rule = "close-legacy-ports"'
         ("priority = 110", "priority = 99", r"allow-ssh-from-jobs of cache-nsg has priority 99"),
         ('name = "jobs-nsg"', 'name = "cache-nsg"', r"'cache-nsg' twice"),
         ('prefix = "172.20.0.0/16"', 'prefix = "172.20.0.0/33"', r"'172.20.0.0/33' is no address and no prefix"),
+        ("format = 2", "format = 2\ntenant.page_size = 0", r"bad.toml: tenant.page_size: 0 is not 1 or more"),
+        ("format = 2", "format = 2\ntenant.az_latency_ms = inf", r"bad.toml: tenant.az_latency_ms: inf is not 0 to"),
+        (
+            "format = 2",
+            "format = 2\nedits = [{ world = { rtt_ms = nan } }]",
+            r"bad.toml: edits\[0\]: .* nan is no value",
+        ),
+        ("format = 2", "format = 2\nedits = [{ world = { rtt_ms = -1 } }]", r"edits\[0\]: world.rtt_ms: -1.0 is not 0"),
+        ("format = 2", DATED, r"bad.toml: edits\[0\]: world.edits.properties.x: 2026-01-01 is no value of JSON"),
+        ("format = 2", MISSHAPEN, r"bad.toml: edits\[0\]: the world is not one of Azure's"),
         ("[world]", "[world", r"cannot read the scenario .*bad.toml"),
     ],
 )
@@ -146,6 +161,18 @@ def test_a_file_that_is_not_sound_is_refused_with_the_place(old: str, new: str, 
     with pytest.raises(LabError, match=message) as refused:
         lab.read_scenario(path)
     assert "\n" not in str(refused.value)
+
+
+def test_a_scenario_is_named_after_its_file_and_reads_regular_files_only(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'name = "../../elsewhere"\n{GOOD}')
+    assert lab.read_scenario(path).name == "mine"
+    os.mkfifo(tmp_path / "pipe.toml")
+    long = "x" * 5000
+    for base in ("./pipe.toml", "a\\u0000.toml", long, "../scenarios/wire-loss"):
+        path.write_text(f'base = "{base}"\n{GOOD[: GOOD.index("[world]")]}')
+        with pytest.raises(LabError):
+            lab.read_scenario(path)
 
 
 def test_bases_that_lead_to_each_other_are_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ghost.errors import LabError
 from ghost.lab.briefing import Answer, Approvals, Briefing
 from ghost.lab.edits import Edit, edited
 from ghost.lab.tapes.recordings import read_tape
-from ghost.lab.tenant_conditions import TenantConditions
+from ghost.lab.tenant_conditions import TenantConditions, check_tenant
 from ghost.lab.truth import FlowEnds, HandVerdict, NamedFlow, Symptom, Truth
 from ghost.lab.world import World
 from ghost.lab.world_validation import check_world
@@ -29,6 +29,8 @@ from ghost.policy import from_dict, to_dict
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 TAPES = Path(__file__).parent / "tapes" / "library"
+LARGEST_FILE_BYTES: Final = 4 << 20
+LONGEST_SYMPTOM: Final = 20_000
 NUMBERED: Final = r"^edits\[\d+\]: "
 """The place of an edit in a world, whose base may have edits of its own."""
 WORLDS = Path(__file__).parent / "worlds"
@@ -116,6 +118,7 @@ class Scenario(Case):
         rest["world"] = world_from_source(source, place, beside)
         scenario = from_dict(cls, rest, place, LabError)
         _check(scenario, scenario.world, place)
+        check_tenant(scenario.tenant, f"{place}tenant")
         return scenario
 
 
@@ -176,7 +179,7 @@ def load_scenario(name: str) -> Scenario:
 
 def read_case(path: Path) -> Scenario | TapeScenario:
     """Read a TOML or JSON scenario, named after the file. Raises `LabError` if it is invalid."""
-    content = {"name": path.stem, **_read_table(path)}
+    content = {**_read_table(path), "name": path.stem}
     if "tape" in content:
         return TapeScenario.from_dict(content, f"{path.name}: ", path.parent)
     return Scenario.from_dict(content, f"{path.name}: ", path.parent)
@@ -216,13 +219,13 @@ def _wrong_with(world: World) -> str | None:
 
 
 def _base_world(name: str, place: str, beside: Path | None, within: tuple[Path, ...]) -> World:
-    own_file = Path(name).suffix in {".toml", ".json"}
+    own_file = Path(name).suffix in {".toml", ".json"} and name.isprintable()
     path = ((beside or Path()) / name).resolve() if own_file else WORLDS / f"{name}.toml"
     if path in within:
         loop = " -> ".join(each.name for each in (*within[within.index(path) :], path))
         raise LabError(f"{place}: a loop: {loop}")
-    if not own_file and not path.is_file():
-        known = sorted(each.stem for each in WORLDS.glob("*.toml"))
+    known = sorted(each.stem for each in WORLDS.glob("*.toml"))
+    if not own_file and name not in known:
         raise LabError(f"{place}: there is no world {name!r}; there are {', '.join(known)}, or give a file")
     return _own_world(path) if not own_file else world_from_source(*_source_of(path), (*within, path))
 
@@ -239,7 +242,12 @@ def _source_of(path: Path) -> tuple[dict[str, Any], str, Path]:
 
 def _read_table(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.exists() and not path.is_file():
+            raise ValueError("it is not a regular file")
+        with path.open("rb") as file:
+            text = file.read(LARGEST_FILE_BYTES + 1).decode("utf-8")
+        if len(text) > LARGEST_FILE_BYTES:
+            raise ValueError(f"it is longer than {LARGEST_FILE_BYTES >> 20} MiB")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"cannot read the scenario {path} ({error}): correct the file") from error
@@ -253,6 +261,9 @@ def _check(scenario: Case, world: World | None, place: str) -> None:
     for name in ("flows", "symptoms"):
         if not getattr(scenario, name):
             raise LabError(f"{place}{name}: none is given")
+    for index, symptom in enumerate(scenario.symptoms):
+        if not symptom.text.strip() or "\0" in symptom.text or len(symptom.text) > LONGEST_SYMPTOM:
+            raise LabError(f"{place}symptoms[{index}].text: give 1 to {LONGEST_SYMPTOM} characters, none of them NUL")
     names = [flow.name for flow in scenario.flows]
     for index, flow in enumerate(scenario.flows):
         if flow.name in names[:index]:

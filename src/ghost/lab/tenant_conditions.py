@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ghost.errors import LabError
+
 
 @dataclass(frozen=True)
 class TenantConditions:
@@ -21,3 +23,23 @@ class TenantConditions:
     """How long an operation stays InProgress."""
     login_expires_after: int | None = None
     """Requests until the login expires."""
+
+
+LONGEST_SECONDS = 86_400.0
+
+
+def check_tenant(tenant: TenantConditions, place: str) -> None:
+    """Raise `LabError` for a time that cannot be, pages without items, or a limit that no request passes."""
+    bounds = {
+        "az_latency_ms": (0, LONGEST_SECONDS * 1000),
+        "in_progress_seconds": (0, LONGEST_SECONDS),
+        "throttle": (0, None),
+        "page_size": (1, None),
+        "login_expires_after": (0, None),
+    }
+    for name, (least, most) in bounds.items():
+        value = getattr(tenant, name)
+        if value is not None and (value < least or (most is not None and value > most)):
+            raise LabError(f"{place}.{name}: {value} is not {f'{least:g} to {most:g}' if most else f'{least} or more'}")
+    if tenant.throttle == 1:
+        raise LabError(f"{place}.throttle: 1 would answer every request with 429: give 2 or more, or 0 for none")

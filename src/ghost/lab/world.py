@@ -7,7 +7,8 @@ a resource is in its group's location. `effective_configuration.py` evaluates it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -223,14 +224,16 @@ class World:
         """The bodies of its resources, as Azure Resource Manager has them. Raises `LabError`."""
         from ghost.lab.tenant import documents_of
 
-        return documents_of(self)
+        with _bodies_are_read():
+            return documents_of(self)
 
     @cached_property
     def network(self) -> Network:
         """What `ghost.net.walk` takes packets through. Raises `LabError`."""
         from ghost.lab.tenant.compiled_network import network_of_world
 
-        return network_of_world(self)
+        with _bodies_are_read():
+            return network_of_world(self)
 
     @property
     def conditions(self) -> Conditions:
@@ -295,6 +298,15 @@ class World:
 
     def group_id(self, resource_group: str) -> str:
         return f"/subscriptions/{self.subscription.id}/resourceGroups/{self.group(resource_group).name}"
+
+
+@contextmanager
+def _bodies_are_read() -> Iterator[None]:
+    """Raise `LabError` for what a body in Azure's words, which anybody may have written, does to its readers."""
+    try:
+        yield
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise LabError(f"the world is not one of Azure's: {type(error).__name__}: {error}") from error
 
 
 Named = TypeVar(

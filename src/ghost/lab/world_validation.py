@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
+from math import isfinite
 from typing import Any
 
 from ghost.errors import LabError
@@ -12,6 +13,18 @@ from ghost.lab.world import SecurityGroup, VirtualNetwork, World, named
 from ghost.net import Prefix, is_address, parse_ports
 from ghost.policy import from_dict, to_dict
 
+LARGEST_AMOUNT = 10_000_000
+MOST = {
+    "loss": 1,
+    "reordered": 1,
+    "duplicated": 1,
+    "share": 1,
+    "connections_per_minute": 6_000,
+    "port": 65_535,
+    "ttl": 255,
+    "device_ttl": 255,
+    "hops": 64,
+}
 GUEST_TEXTS = {"iptables", "nft", "routes"}
 """Fields of a machine that hold what its tools print, on several lines."""
 
@@ -25,7 +38,7 @@ def world_from_dict(value: Mapping[str, Any]) -> World:
 
 def check_world(world: World) -> None:
     """Raise `LabError` if the world contradicts itself: an unknown name, an address outside its subnet."""
-    _check_texts(to_dict(world), "world")
+    _check_values(to_dict(world), "world")
     placed = (world.machines, world.interfaces, world.networks, world.security_groups, world.route_tables)
     for name in (item.resource_group for items in placed for item in items):
         world.group(name)
@@ -52,14 +65,11 @@ def check_world(world: World) -> None:
     for name in (name for item in world.scale_sets for name in item.machines):
         world.machine(name)
     _check_services(world)
+    _check_amounts(world)
     outside = {host.name for host in world.outside}
     for host in _hosts_named(world):
         if host not in outside and host != ANYWHERE and not is_address(host):
             world.machine(host)
-    for fault in world.faults:
-        for share in (fault.loss, fault.reordered, fault.duplicated):
-            if not 0.0 <= share <= 1.0:
-                raise LabError(f"a share of packets from {fault.source} to {fault.destination} is {share}: give 0 to 1")
     _network(world.local.address.partition("/")[0])
 
 
@@ -71,18 +81,34 @@ def _hosts_named(world: World) -> Iterator[str]:
     yield from (clock.machine for clock in world.clocks)
 
 
-def _check_texts(value: Any, place: str) -> None:
-    """Refuse control characters: a line feed in a name would add a setting to the files written for az."""
+def _check_amounts(world: World) -> None:
+    """Refuse times, shares and sizes below zero, or beyond what a capture of a minute can show."""
+    stated = [("world.rtt_ms", "rtt_ms", world.rtt_ms)]
+    for kind in ("traffic", "faults", "services", "outside"):
+        for number, item in enumerate(getattr(world, kind)):
+            stated += [(f"world.{kind}[{number}].{name}", name, value) for name, value in vars(item).items()]
+    for place, name, value in stated:
+        most = MOST.get(name, LARGEST_AMOUNT)
+        if isinstance(value, int | float) and not 0 <= value <= most:
+            raise LabError(f"{place}: {value} is not 0 to {most:,}")
+
+
+def _check_values(value: Any, place: str) -> None:
+    """Refuse what JSON has not, and control characters: a line feed in a name would add a setting to az's files."""
+    if not isinstance(value, str | int | float | dict | list | None) or (
+        isinstance(value, float) and not isfinite(value)
+    ):
+        raise LabError(f"{place}: {value} is no value of JSON: give a number, or write it as a text")
     if isinstance(value, str) and not value.isprintable():
         raise LabError(f"{place} {value!r} holds characters that nobody can see: take them out")
     if isinstance(value, dict):
         for name, item in value.items():
-            _check_texts(name, place)
+            _check_values(name, place)
             lines = item.splitlines() if name in GUEST_TEXTS and isinstance(item, str) else item
-            _check_texts(lines, f"{place}.{name}")
+            _check_values(lines, f"{place}.{name}")
     if isinstance(value, list):
         for item in value:
-            _check_texts(item, place)
+            _check_values(item, place)
 
 
 def _check_services(world: World) -> None:
