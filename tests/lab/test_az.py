@@ -152,8 +152,9 @@ def test_every_registered_command_is_asked_in_this_file_or_is_a_list_of_nothing(
     newer = NEWER_TESTS.read_text().replace("{NEWER}", "az network network-watcher packet-capture")
     changes = tomllib.loads(CONFORMANCE.read_text())["hub"]["changes"]
     asked = " ".join([*READS, Path(__file__).read_text(), newer, *(f"az {row}" for row in changes)])
+    of_the_watcher = (Path(__file__).parent / "test_network_watcher.py").read_text()
     for words, command in COMMANDS.items():
-        if f"az {words}" in asked:
+        if f"az {words}" in asked or words in of_the_watcher:
             continue
         required = [option.split()[0] for option in command.options if option.endswith("!")]
         result = call(f"az {words} " + " ".join(f"{name} prod-rg" for name in required))

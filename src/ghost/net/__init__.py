@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
     from ghost.net.faults import Fault, explain
     from ghost.net.firewall import AzureFirewall
+    from ghost.net.gate_hops import gates
     from ghost.net.gateways import Gateway, GatewayConnections, Site
     from ghost.net.guest_reading import read_guest
     from ghost.net.hops import Hop, Mend, Walk
@@ -104,6 +105,7 @@ __all__ = [
     "evaluate_gates",
     "evaluate_group",
     "explain",
+    "gates",
     "group_from_arm",
     "groups_from_effective_nsg",
     "groups_of",
@@ -144,6 +146,7 @@ _MODULES = {
     "FaultKind": "ghost.net.fault_kinds",
     "Hop": "ghost.net.hops",
     "Interface": "ghost.net.resources",
+    "gates": "ghost.net.gate_hops",
     "Mend": "ghost.net.hops",
     "Missing": "ghost.net.network",
     "Network": "ghost.net.network",

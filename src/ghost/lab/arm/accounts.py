@@ -97,12 +97,6 @@ def _in_group(found: list[dict[str, Any]], group: str) -> list[dict[str, Any]]:
     return [body for body in found if body["id"].split("/")[4].casefold() == group.casefold()]
 
 
-@route("GET", f"{IN_SUBSCRIPTION}/providers/Microsoft.Insights/eventtypes/management/values")
-def activity_log(_call: Call) -> dict[str, Any]:
-    """Return an empty log."""
-    return {"value": []}
-
-
 @route("GET", f"{IN_SUBSCRIPTION}/providers/{{namespace}}")
 def provider(call: Call) -> dict[str, Any]:
     """Return the API versions of a resource type, which az requests for types it does not know."""

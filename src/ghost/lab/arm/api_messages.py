@@ -52,16 +52,23 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     changed: bool = False
     """Whether the request changed anything in the lab."""
+    note: str = ""
+    """For the log of requests: why the answer is empty."""
 
     def json(self) -> Any:
         return json.loads(self.body) if self.body else None
 
 
 def json_response(
-    value: Any, status: int = 200, headers: Mapping[str, str] | None = None, *, changed: bool = False
+    value: Any,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    *,
+    changed: bool = False,
+    note: str = "",
 ) -> Response:
     body = json.dumps(value, ensure_ascii=False).encode()
-    return Response(status, body, {"Content-Type": "application/json; charset=utf-8", **(headers or {})}, changed)
+    return Response(status, body, {"Content-Type": "application/json; charset=utf-8", **(headers or {})}, changed, note)
 
 
 class ArmError(Exception):

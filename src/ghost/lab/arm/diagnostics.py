@@ -21,7 +21,7 @@ from ghost.lab.world import Machine, World
 from ghost.net import Flow, evaluate_gates, select_route
 
 if TYPE_CHECKING:
-    from ghost.net import Interface
+    from ghost.net import Direction, Interface
 
 NETWORK = "Microsoft.Network"
 WATCHER = f"{IN_GROUP}/providers/{NETWORK}/networkWatchers/{{watcher}}"
@@ -92,8 +92,15 @@ def _ip_flow(call: Call) -> dict[str, Any]:
     far = _address(body, "remoteIPAddress"), _port(body, "remotePort")
     protocol, inbound = _text(body, "protocol"), _text(body, "direction").casefold() == "inbound"
     flow = Flow(protocol, *far, *near) if inbound else Flow(protocol, *near, *far)
+    direction: Direction = "Inbound" if inbound else "Outbound"
+    for stated in call.world.azure_says:
+        if stated.concerns(nic.name, net.name_of(nic.machine or ""), direction, flow):
+            return {"access": stated.access, "ruleId": "", "ruleName": stated.rule}
+    ruled = next((hop for hop in net.gates(call.world.network, nic, flow, direction) if hop.kind == "admin_rule"), None)
+    if ruled is not None and ruled.stops:
+        return {"access": "Deny", "ruleId": "", "ruleName": f"securityAdminRules/{ruled.rule}"}
     met = net.groups_of(call.world.network, nic)
-    verdict = evaluate_gates(met.groups, flow, "Inbound" if inbound else "Outbound", met.tags)
+    verdict = evaluate_gates(met.groups, flow, direction, met.tags)
     rule = verdict.rule
     kind = "defaultSecurityRules" if rule is None or rule.is_default else "securityRules"
     return {

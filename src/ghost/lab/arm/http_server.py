@@ -92,8 +92,9 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _send(self, response: Response, host: str) -> None:
         """Log the request, then send the response."""
+        note = {"note": response.note} if response.note else {}
         self.server.log.add(
-            method=self.command, host=host, path=self.path, status=response.status, changed=response.changed
+            method=self.command, host=host, path=self.path, status=response.status, changed=response.changed, **note
         )
         request_id = str(uuid4())
         self.send_response(response.status)

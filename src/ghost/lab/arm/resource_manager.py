@@ -5,17 +5,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import Any
 
-from ghost.lab.arm import accounts, captures, diagnostics, guests, resource_changes, resource_reads
+from ghost.lab.arm import (
+    accounts,
+    activity_log,
+    address_lists,
+    captures,
+    connectivity,
+    diagnostics,
+    flow_logs,
+    guests,
+    metrics,
+    resource_changes,
+    resource_reads,
+)
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response, subscription_not_found
 from ghost.lab.arm.hostility import hinder, paged
 from ghost.lab.arm.request_routing import Call, find
 from ghost.lab.directory import LabDirectory
-from ghost.lab.tenant import guid
+from ghost.lab.tenant import AZURE_TYPES, guid
 from ghost.lab.world import World
 
-SERVICES = (accounts, captures, diagnostics, guests, resource_changes, resource_reads)
+SERVICES = (
+    accounts,
+    activity_log,
+    address_lists,
+    captures,
+    connectivity,
+    diagnostics,
+    flow_logs,
+    guests,
+    metrics,
+    resource_changes,
+    resource_reads,
+)
 """Importing them fills the table of routes."""
 
 _VERBS = {"GET": "read", "HEAD": "read", "PUT": "write", "PATCH": "write", "DELETE": "delete"}
@@ -24,7 +50,10 @@ _VERBS = {"GET": "read", "HEAD": "read", "PUT": "write", "PATCH": "write", "DELE
 def answer(lab: LabDirectory, request: Request) -> Response:
     """Return the response; an `ArmError` becomes an error response."""
     try:
-        return _answer(lab, request)
+        response = _answer(lab, request)
+        if response.changed:
+            activity_log.record(lab, request, response.status)
+        return response
     except ArmError as error:
         return error.response()
 
@@ -46,7 +75,16 @@ def _answer(lab: LabDirectory, request: Request) -> Response:
         raise ArmError(404, "InvalidResourceType", f"The resource type of {request.path} could not be found.")
     handler, values = found
     result = handler(Call(lab, request, values))
-    return result if isinstance(result, Response) else json_response(paged(lab, request, result))
+    if isinstance(result, Response):
+        return result
+    return json_response(paged(lab, request, result), note=_note(result, values))
+
+
+def _note(result: dict[str, Any], values: Mapping[str, str]) -> str:
+    """Return for the log of requests that an empty list is one of what a lab does not have."""
+    kind = f"{values.get('namespace')}/{values.get('kind')}"
+    simulated = kind.casefold() in map(str.casefold, AZURE_TYPES.values())
+    return f"a lab has no {kind}" if result.get("value") == [] and "kind" in values and not simulated else ""
 
 
 def _check_subscription(world: World, subscription: str) -> None:

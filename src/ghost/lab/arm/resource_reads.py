@@ -117,6 +117,8 @@ def one_part(call: Call) -> Body:
     owner = find_resource(call)
     names = [call[name] for name in ("part", "part_name", "below", "below_name") if name in call.values]
     found = call.world.documents.get("/".join([owner["id"], *names]))
+    if found is None and owner["type"].endswith("/networkWatchers"):
+        raise resource_not_found(owner["type"], call["group"], "/".join([owner["name"], *names]))
     if found is None:
         raise part_not_found("/".join([owner["id"], *names]))
     return shown(found)

@@ -39,19 +39,6 @@ def list_effective_nsg(lab: LabDirectory, options: Namespace) -> Any:
     return flattened(client.post(f"{path}/effectiveNetworkSecurityGroups"))
 
 
-@command(
-    "monitor activity-log list",
-    IN_GROUP,
-    *("--resource-id", "--offset", "--start-time", "--end-time", "--max-events", "--status"),
-    *("--correlation-id", "--namespace", "--caller"),
-)
-def activity_log_list(lab: LabDirectory, options: Namespace) -> Any:
-    client = ArmClient(lab)
-    return flattened(
-        client.list(client.path(options.resource_group, "Microsoft.Insights/eventtypes/management/values"))
-    )
-
-
 @dataclass(frozen=True)
 class ResourceCommands:
     """A row of `reads.toml`."""

@@ -9,6 +9,7 @@ from typing import Any
 from ghost.errors import LabError
 from ghost.lab.az_cli import (
     account_commands,
+    diagnostic_commands,
     machine_commands,
     special_changes,
     storage_commands,
@@ -23,6 +24,7 @@ from ghost.lab.directory import LabDirectory
 
 MODULES = (
     account_commands,
+    diagnostic_commands,
     machine_commands,
     table_reads,
     table_changes,

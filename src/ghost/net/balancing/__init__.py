@@ -13,12 +13,13 @@ from ghost.net.balancing.resources import (
     PublicPrefix,
     ScaleSetInterfaces,
 )
-from ghost.net.balancing.rotation import Balanced, Target, balance, of_each
+from ghost.net.balancing.rotation import Balanced, MemberHealth, Target, balance, health_of, of_each
 
 __all__ = [
     "Balanced",
     "Entrance",
     "LoadBalancer",
+    "MemberHealth",
     "NatGateway",
     "PublicAddress",
     "PublicPrefix",
@@ -28,6 +29,7 @@ __all__ = [
     "balance",
     "closed_by_default",
     "front_end_at",
+    "health_of",
     "interface_at",
     "of_each",
     "public_entrance",

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from ghost.net.address_matching import HOST_ADDRESS
 from ghost.net.balancing.changes import AddBalancingRule
 from ghost.net.balancing.front_ends import Backend, Entrance, backends_of, members_of, rule_for
-from ghost.net.balancing.resources import BalancingRule, InboundNatRule, Probe
+from ghost.net.balancing.resources import BalancingRule, InboundNatRule, LoadBalancer, Probe
 from ghost.net.gate_hops import gates
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
@@ -49,6 +49,27 @@ class Balanced:
     targets: tuple[Target, ...] = ()
     choice: str = ""
     """What is hashed: packets that meet the same choice, in either direction, go to the same target."""
+
+
+@dataclass(frozen=True)
+class MemberHealth:
+    """What the probe of a rule says of a member."""
+
+    front_end: str
+    """The id."""
+    port: int
+    probe_port: int
+    address: str
+    health: Health
+
+
+def health_of(network: Network, balancer: LoadBalancer) -> Iterator[MemberHealth]:
+    """Yield the health of each member of each rule that has a probe."""
+    for rule in balancer.rules:
+        probe = next((probe for probe in balancer.probes if key(rule.probe or "") == key(probe.id)), None)
+        for backend in backends_of(network, members_of(balancer, rule))[0] if probe is not None else ():
+            judged = _judged(network, backend, probe)
+            yield MemberHealth(rule.front_end, rule.port, probe.port if probe else 0, backend.address, judged.health)
 
 
 @dataclass(frozen=True)
