@@ -66,7 +66,7 @@ PLACES = {
     "hub": HUB,
     "net": f"{HUB}/resourceGroups/hub-rg/providers/Microsoft.Network",
 }
-OF_EXTENSIONS = {"network manager list-effective-security-admin-rule"}
+OF_EXTENSIONS = {"monitor log-analytics query", "network manager list-effective-security-admin-rule"}
 """What the plain az does not have."""
 OF_THE_PROFILE = ("environmentName", "cloudName", "user")
 """Fields of az's own settings: the emulator's cloud has a name of its own, and its profile an identity of its own."""
