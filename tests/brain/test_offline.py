@@ -182,7 +182,13 @@ def test_a_missing_peering_is_one_cause_and_not_also_a_route() -> None:
     assert played.coverage("peering") == "at_fault"
     assert played.coverage("routes") == "not_verified"
     assert "net-a has no peering with net-b" in played.completion["root_cause_summary"]
-    assert stated(played) == [("peering_disconnected", "net-a", "")]
+    assert stated(played) == [("route_none", "web-vm-01-nic", "10.0.0.0/8")]
+    for subnet, prefix in (("front", "10.9.0.0/16"), ("store", "10.1.0.0/16")):
+        network = next(net for net in facts.networks if subnet in net.subnets)
+        network.subnets[subnet]["table"] = f"{subnet}-routes"
+        hop = {"nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.0.1.4"}
+        facts.tables[f"{subnet}-routes"] = [{"name": "hub", "addressPrefix": prefix, **hop}]
+    assert stated(investigate(facts)) == [("inconclusive", "", "")]  # both may be peered with a hub
 
 
 def test_peered_networks_count_as_one_virtual_network_to_the_default_rules() -> None:
@@ -196,6 +202,8 @@ def test_peered_networks_count_as_one_virtual_network_to_the_default_rules() -> 
     played = investigate(facts)
     assert played.coverage("peering") == played.coverage("routes") == "cleared"
     assert played.coverage("nsg_inbound") == played.coverage("nsg_outbound") == "cleared"
+    facts.networks[1].peerings[0]["peeringState"] = "Disconnected"
+    assert stated(investigate(facts)) == [("peering_disconnected", "net-b", "to-net-a")]
 
 
 def test_a_healthy_path_has_no_cause() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any
 
@@ -72,6 +72,7 @@ def _peering_read(network: ResourceId) -> Read:
 class _PeeringProblem:
     text: str
     kind: str
+    """Empty without a peering: the networks may be connected by another way, as the routes will tell."""
     network: ResourceId
     peering: str = ""
     """Empty if the network has none."""
@@ -82,7 +83,7 @@ def _peering_problem(here: ResourceId, there: ResourceId, answer: Reading) -> _P
         return None
     peering = next((row for row in answer.rows() if there.same(resource_id(row.get("remote")))), None)
     if peering is None:
-        return _PeeringProblem(f"{here.name} has no peering with {there.name}", "peering_disconnected", here)
+        return _PeeringProblem(f"{here.name} has no peering with {there.name}", "", here)
     name, state = one_line(str(peering.get("name"))), str(peering.get("state"))
     if state.casefold() != "connected":
         text = f"peering {name} of {here.name} is {one_line(state)}"
@@ -230,21 +231,23 @@ def _blame(case: Case, route: Route | None, problem: str, end: End, other: End, 
     if by_peering and (route is None or route.source.casefold() == "default"):
         case.state(f"{problem}, as expected without a peering.", *audit_ids)
         case.not_verified("routes", "without the peering there is no route to judge", audit_ids)
+        case.causes = [
+            replace(cause, audit_ids=(*cause.audit_ids, *audit_ids), **_fault(route, end))
+            if cause.layer == "peering" and not cause.kind
+            else cause
+            for cause in case.causes
+        ]
         return
-    case.blame(
-        Cause(
-            *("routes", MISROUTED, f"{problem}.", audit_ids, _route_advice(route, end, other)),
-            kind=_route_kind(route),
-            resource=end.interface.text if end.interface else end.label,
-            rule=(route.name or route.prefix) if route else "",
-        )
-    )
+    advice = _route_advice(route, end, other)
+    case.blame(Cause("routes", MISROUTED, f"{problem}.", audit_ids, advice, **_fault(route, end)))
 
 
-def _route_kind(route: Route | None) -> str:
+def _fault(route: Route | None, end: End) -> dict[str, Any]:
+    resource = end.interface.text if end.interface else end.label
     if route is None:
-        return "route_missing"
-    return "route_none" if route.next_hop_type.casefold() == "none" else "address_unused"
+        return {"kind": "route_missing", "resource": resource}
+    kind = "route_none" if route.next_hop_type.casefold() == "none" else "address_unused"
+    return {"kind": kind, "resource": resource, "rule": route.name or route.prefix}
 
 
 def _route_advice(route: Route | None, end: End, other: End) -> tuple[str, ...]:
