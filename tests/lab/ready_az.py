@@ -15,6 +15,9 @@ PRELOADED = (
     *(f"azure.cli.command_modules.{name}.commands" for name in ("network", "resource", "storage", "vm")),
 )
 
+POLL_MS = 20.0
+"""How often az looks whether an operation is done, in place of every half second."""
+
 
 def _main(words: Sequence[str]) -> None:
     sys.argv = ["az", *words]
@@ -24,4 +27,7 @@ def _main(words: Sequence[str]) -> None:
 if __name__ == "__main__":
     for module in PRELOADED:
         importlib.import_module(module)
+    from azure.cli.core.commands import LongRunningOperation
+
+    LongRunningOperation.__init__.__defaults__ = ("", "", POLL_MS, None)
     serve(int(sys.argv[1]), _main, learn=True)
