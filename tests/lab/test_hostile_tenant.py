@@ -14,6 +14,7 @@ from ghost import lab
 from ghost.lab.arm.api_messages import Request
 from ghost.lab.arm.resource_manager import answer
 from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.edits import Edit, edited
 from ghost.lab.tenant_conditions import TenantConditions
 from tests.lab.in_process import run_main
 
@@ -48,6 +49,25 @@ def test_the_labs_az_in_a_hostile_tenant(
     done = run_main("ghost.lab.programs.az", shlex.split(command)[1:], {"GHOST_LAB_DIR": str(here.path)})
     said = (done.stdout + done.stderr).decode()
     assert (done.returncode, printed in said) == (status, True), said
+
+
+def test_a_fleet_is_listed_and_changed_like_other_machines(tmp_path: Path) -> None:
+    scenario = lab.load_scenario("blocked-port")
+    fleet = {"machines": 200, "groups": 60, "network": "prod-vnet", "subnet": "prod-subnet"}
+    world = edited(scenario.world, [Edit(world={"fleet": [fleet]})])
+    here = LabDirectory.create(tmp_path / "lab", replace(scenario, world=world), LabClock(time.time(), 20.0))
+
+    def az(command: str) -> str:
+        done = run_main("ghost.lab.programs.az", shlex.split(command), {"GHOST_LAB_DIR": str(here.path)})
+        return (done.stdout + done.stderr).decode().strip()
+
+    assert az("vm list --query length(@)") == "203"
+    assert az("group list --query length(@)") == "62"
+    shown = az("network nic show -g fleet-rg-20 -n fleet-200-nic --query ipConfigurations[0].privateIPAddress")
+    assert shown == '"10.20.1.209"'
+    with here.changing() as state:
+        state["edits"] = [{"patch": "networkInterfaces/fleet-200-nic", "properties": {"enableIPForwarding": True}}]
+    assert az("network nic show -g fleet-rg-20 -n fleet-200-nic --query enableIPForwarding") == "true"
 
 
 def test_an_operation_is_in_progress_for_as_long_as_the_scenario_says(tmp_path: Path) -> None:

@@ -66,14 +66,31 @@ class LabDirectory:
     def world(self) -> World:
         """Return the world as it is now: after the changes that were made through `az`."""
         edits = self.state().get("edits", [])
-        if not edits:
+        if not edits and not self.started_with.fleet:
             return self.started_with
         known = json.dumps(edits)
         if known not in self._changed:
             made = edited(self.started_with, (from_dict(Edit, edit, "edit", LabError) for edit in edits))
+            if made.fleet:
+                made = self._with_fleet(made, known)
             self._changed.clear()
             self._changed[known] = made
         return self._changed[known]
+
+    def _with_fleet(self, world: World, known: str) -> World:
+        """Return a world with its fleet; the bodies of hundreds of machines are kept in a file beside the edits."""
+        from ghost.lab.fleets import with_fleets
+        from ghost.lab.tenant import Documents
+
+        made, path = with_fleets(world), self.path / "documents.json"
+        kept = read_json(path) if path.exists() else {}
+        if kept.get("edits") == known:
+            made.__dict__["documents"] = Documents.of_bodies(
+                world.subscription.id, world.groups[0].name, kept["bodies"]
+            )
+        else:
+            write_json(path, {"edits": known, "bodies": list(made.documents)})
+        return made
 
     @classmethod
     def create(

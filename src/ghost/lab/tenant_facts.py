@@ -48,13 +48,12 @@ class AzureSays:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Many machines that have nothing to do with the case: `PREFIX-001` and so on, in groups `PREFIX-rg-01`."""
+    """Many machines that have nothing to do with the case: PREFIX-001 and so on, in groups PREFIX-rg-01 ..."""
 
     machines: int
     groups: int
     network: str
     subnet: str
-    location: str
     prefix: str = "fleet"
     first_address: int = 10
-    """Of the subnet: how many addresses are left free."""
+    """How many addresses of the subnet are left free."""

@@ -17,7 +17,7 @@ from ghost.errors import LabError
 from ghost.lab.edits import Edit
 from ghost.lab.local_machine import LocalMachine
 from ghost.lab.network_services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
-from ghost.lab.tenant_facts import Activity, AzureSays
+from ghost.lab.tenant_facts import Activity, AzureSays, Fleet
 from ghost.lab.wire.conditions import ClockFault, Conditions, OutsideHost, ServiceFault, Traffic, WireFault
 from ghost.net import SecurityRule
 from ghost.policy import to_dict
@@ -213,6 +213,8 @@ class World:
     """What was done in the tenant before the lab was started."""
     azure_says: tuple[AzureSays, ...] = ()
     """Flows for which IP flow verify answers something else than the rules."""
+    fleet: tuple[Fleet, ...] = ()
+    """Machines in number, which a lab adds when it runs."""
     forbidden_actions: tuple[str, ...] = ()
     """What the engineer's role does not allow, such as Microsoft.Network/networkWatchers/packetCaptures/*."""
     rtt_ms: float = 1.2

@@ -136,10 +136,10 @@ def find_resource(call: Call, kind: str | None = None) -> Body:
     """Return the resource of the path's `group`, `namespace`, `kind` and `name`. Raises `ArmError` if missing."""
     group = existing_group(call.world, call["group"])
     wanted = f"{call['namespace']}/{kind or call['kind']}"
-    found = call.world.documents.of_type(wanted, group)
-    for body in found:
-        if body["name"].casefold() == call["name"].casefold():
-            return body
+    place = f"/subscriptions/{call.world.subscription.id}/resourceGroups/{group}/providers/{wanted}/{call['name']}"
+    found = call.world.documents.get(place)
+    if found is not None:
+        return found
     raise resource_not_found(wanted, call["group"], call["name"])
 
 

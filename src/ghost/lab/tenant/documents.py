@@ -6,7 +6,7 @@ A part such as a subnet lies in its owner's body; a record of a zone, or a rule 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -28,6 +28,13 @@ class Documents:
         self._bodies: dict[str, Body] = {}
         self._root = f"/subscriptions/{subscription}"
         self._default_group = default_group
+
+    @classmethod
+    def of_bodies(cls, subscription: str, default_group: str, bodies: Iterable[Body]) -> Documents:
+        """Return documents of bodies that are complete."""
+        made = cls(subscription, default_group)
+        made._bodies = {folded(body["id"]): body for body in bodies}
+        return made
 
     def __iter__(self) -> Iterator[Body]:
         return iter(self._bodies.values())
