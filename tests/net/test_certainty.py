@@ -124,3 +124,26 @@ def test_mail_and_interfaces_of_nobody_are_not_called_passing():
     assert walk(made, flow("Tcp 10.0.0.4 40.0.0.1:25")).outcome == "unknown"
     alone = made.with_resources(Interface, [replace(made.one(Interface, nic_id("b")), machine=None)])
     assert walk(alone, flow("Tcp 10.0.0.4 10.0.0.5:443")).outcome == "unknown"
+
+
+PEERED = [
+    "vnet a 10.1.0.0/16", "vnet b 10.2.0.0/16", "nsg na", "subnet a/s 10.1.0.0/24 nsg=na", "subnet b/s 10.2.0.0/24",
+    "vm va 10.1.0.4 a/s", "vm vb 10.2.0.4 b/s", "peering a b", "peering b a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked", "expected"),
+    [
+        (["peering a b state=Disconnected", "no peering b a"], "Tcp 10.1.0.4 10.2.0.4:443",
+         [("peering_disconnected", "passes")]),
+        (["peering a b state=Disconnected", "no peering b a"], "Tcp 10.2.0.4 10.1.0.4:443",
+         [("peering_disconnected", "passes")]),
+        ([], "Tcp 10.1.0.4 172.16.0.4:443", [("route_none", "blocked")]),
+        (["rule na no 100 Outbound Deny * * *:*"], "Tcp 10.1.0.4 172.16.0.4:443",
+         [("security_rule", "blocked"), ("route_none", "blocked")]),
+    ],
+)  # fmt: skip
+def test_a_default_rule_that_only_lacks_a_route_is_no_fault_of_its_own(lines, asked, expected):
+    found = explain(described([*PEERED, *lines]), flow(asked))
+    assert [(fault.kind, fault.outcome) for fault in found] == expected

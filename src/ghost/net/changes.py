@@ -110,9 +110,11 @@ class ConnectPeering:
         return f"with {name_of(self.networks[0])} and {name_of(self.networks[1])} connected"
 
     def applied(self, network: Network) -> Network:
+        """A side that was deleted is created with the settings of the other one."""
         for owner, remote in (self.networks, self.networks[::-1]):
+            network = _with_side(network, owner, remote)
             network = _with_peering(network, owner, remote, lambda p: replace(p, state="Connected"))
-        return network
+        return network.without(EffectiveRoutes).without(EffectiveGroups)
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class SyncPeering:
         synced = _with_peering(
             network, self.owner, self.remote, lambda p: replace(p, remote_prefixes=p.current_prefixes)
         )
-        return synced.without(EffectiveRoutes)
+        return synced.without(EffectiveRoutes).without(EffectiveGroups)
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ class UseRemoteGateway:
     def applied(self, network: Network) -> Network:
         network = _with_peering(network, self.owner, self.remote, lambda p: replace(p, use_remote_gateways=True))
         network = _with_peering(network, self.remote, self.owner, lambda p: replace(p, allow_gateway_transit=True))
-        return network.without(EffectiveRoutes)
+        return network.without(EffectiveRoutes).without(EffectiveGroups)
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,24 @@ def _without(routes: Iterable[Route], removed: list[Route]) -> Iterable[Route]:
         if route.source.casefold() == "user" and route.name in names and route.prefix in prefixes:
             continue
         yield replace(route, state="Active") if route.prefix in prefixes else route
+
+
+def _with_side(network: Network, owner: str, remote: str) -> Network:
+    """Return the network with a peering of the owner's: one that is missing mirrors the other side."""
+    home, away = network.one(VirtualNetwork, owner), network.one(VirtualNetwork, remote)
+    far = next((peering for peering in away.peerings if key(peering.remote) == key(owner)), None)
+    if far is None or any(key(peering.remote) == key(remote) for peering in home.peerings):
+        return network
+    made = replace(
+        far,
+        name=f"to-{name_of(remote)}",
+        remote=remote,
+        remote_prefixes=away.prefixes,
+        current_prefixes=away.prefixes,
+        allow_gateway_transit=far.use_remote_gateways,
+        use_remote_gateways=False,
+    )
+    return network.with_resources(VirtualNetwork, [replace(home, peerings=(*home.peerings, made))])
 
 
 def _with_peering(network: Network, owner: str, remote: str, change: Callable[[Peering], Peering]) -> Network:

@@ -5,6 +5,7 @@ A second, independent fault is found by walking on as if the first were mended.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +31,8 @@ MAX_FAULTS: Final = 10
 MIN_PRIORITY, MAX_PRIORITY = 100, 4096
 DERIVED: Final = {"balancer_no_healthy_member"}
 """Faults that follow from those before them in a walk."""
+UNLED: Final = {"route_none", "route_missing", "peering_disconnected", "peering_not_synced", "gateway_not_used"}
+"""Faults of a packet that no route leads on."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,9 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     """Return the faults in the order in which the packet meets them; empty if it passes or nothing certain stops it."""
     faults: list[Fault] = []
     walked = walk(network, flow, source=source)
-    while (blocker := walked.first_stop) is not None and len(faults) < MAX_FAULTS:
+    while (blocker := _blocker(walked)) is not None and len(faults) < MAX_FAULTS:
         derived = tuple(hop.fault for hop in walked.hops if hop is not blocker and hop.fault in DERIVED and hop.fault)
-        mended = next(_mended(network, walked, flow, source), None)
+        mended = next(_mended(network, walked, blocker, flow, source), None)
         if mended is None:
             faults.append(Fault(blocker, None, walked.outcome, derived))
             break
@@ -63,18 +66,32 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     return faults
 
 
-def _mended(network: Network, stopped: Walk, flow: Flow, source: str | None) -> Iterator[tuple[Mend, Network, Walk]]:
+def _blocker(walked: Walk) -> Hop | None:
+    """Return what stops the packet first; of a default rule, what it follows from.
+
+    VirtualNetwork holds what routes lead to: the default rules deny a packet on its way out that none leads on.
+    https://learn.microsoft.com/azure/virtual-network/service-tags-overview
+    """
+    stop = walked.first_stop
+    if stop is None or stop.fault != "security_rule" or not stop.is_default_rule or stop.direction != "Outbound":
+        return stop
+    after = itertools.dropwhile(lambda hop: hop is not stop, walked.hops)
+    led = next((hop for hop in after if hop.kind != "security_group"), stop)
+    return led if led.fault in UNLED else stop
+
+
+def _mended(
+    network: Network, stopped: Walk, blocker: Hop, flow: Flow, source: str | None
+) -> Iterator[tuple[Mend, Network, Walk]]:
     """Yield the changes with which the packet is no longer stopped at this place, the smallest first."""
-    blocker = stopped.first_stop
-    if blocker is None:
-        return
     for change in _changes(network, blocker, stopped.flow):
         try:
             changed = change.applied(network)
         except Unread:
             continue
         walked = walk(changed, flow, source=source)
-        if walked.first_stop is None or _place(walked.first_stop) != _place(blocker):
+        stop = _blocker(walked)
+        if stop is None or _place(stop) != _place(blocker):
             yield change, changed, walked
 
 
