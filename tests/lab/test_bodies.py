@@ -78,7 +78,7 @@ DOCUMENTED = {
 }
 """Fields whose words Azure gives without its models listing them."""
 
-RECORDED = {"PacketCaptureResult.type", "VerificationIPFlowResult.ruleId"}
+RECORDED = ("PacketCaptureResult.type", ".ruleId", "].hasBgpOverride", "].destinationServiceTags", "].tagMap")
 """Fields that Azure answered, as its own tests recorded, and that its models lack."""
 
 POSTED: list[tuple[str, dict[str, Any], tuple[str, str]]] = [
@@ -153,7 +153,7 @@ needs_sdk = pytest.mark.skipif(
 @needs_sdk
 def test_every_body_holds_to_the_model_of_azures_sdk(bodies: list[tuple[str, str, Any]]) -> None:
     assert len(bodies) > 60
-    found = {place: wrong for place, wrong in _misfits(bodies).items() if place not in RECORDED}
+    found = {place: wrong for place, wrong in _misfits(bodies).items() if not place.endswith(RECORDED)}
     assert {place: wrong for place, wrong in found.items() if not place.endswith(tuple(DOCUMENTED))} == {}
     assert all("is not among" in wrong for wrong in found.values())
 

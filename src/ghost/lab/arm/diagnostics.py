@@ -95,18 +95,18 @@ def _ip_flow(call: Call) -> dict[str, Any]:
     direction: Direction = "Inbound" if inbound else "Outbound"
     for stated in call.world.azure_says:
         if stated.concerns(nic.name, net.name_of(nic.machine or ""), direction, flow):
-            return {"access": stated.access, "ruleId": "", "ruleName": stated.rule}
+            return {"access": stated.access, "ruleName": stated.rule, "ruleId": ""}
     ruled = next((hop for hop in net.gates(call.world.network, nic, flow, direction) if hop.kind == "admin_rule"), None)
     if ruled is not None and ruled.stops:
-        return {"access": "Deny", "ruleId": "", "ruleName": f"securityAdminRules/{ruled.rule}"}
+        return {"access": "Deny", "ruleName": f"securityAdminRules/{ruled.rule}", "ruleId": ""}
     met = net.groups_of(call.world.network, nic)
     verdict = evaluate_gates(met.groups, flow, direction, met.tags)
     rule = verdict.rule
     kind = "defaultSecurityRules" if rule is None or rule.is_default else "securityRules"
     return {
         "access": "Allow" if verdict.allowed else "Deny",
-        "ruleId": "",
         "ruleName": f"{kind}/{rule.name}" if rule is not None else f"{kind}/AllowAll",
+        "ruleId": "",
     }
 
 

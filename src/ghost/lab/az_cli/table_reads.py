@@ -26,10 +26,15 @@ def nsg_rule_list(lab: LabDirectory, options: Namespace) -> Any:
     return flattened([*group["securityRules"], *(group["defaultSecurityRules"] if options.include_default else [])])
 
 
+_NOT_OF_ROUTES = ("destinationServiceTags", "hasBgpOverride", "tagMap")
+"""What Azure answers and the CLI's model of a route lacks."""
+
+
 @command("network nic show-effective-route-table", GROUP, NAME, "--no-wait ?", ids=("name",))
 def show_effective_route_table(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
-    return flattened(client.post(f"{client.path(options.resource_group, NIC, options.name)}/effectiveRouteTable"))
+    table = client.post(f"{client.path(options.resource_group, NIC, options.name)}/effectiveRouteTable")["value"]
+    return {"value": [{name: value for name, value in row.items() if name not in _NOT_OF_ROUTES} for row in table]}
 
 
 @command("network nic list-effective-nsg", GROUP, NAME, "--no-wait ?", ids=("name",))

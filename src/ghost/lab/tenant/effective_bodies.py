@@ -47,12 +47,12 @@ def effective_groups(world: World, network: Network, nic: Interface) -> dict[str
     return {
         "value": [
             {
+                "networkSecurityGroup": {"id": group_id},
                 "association": {place: {"id": own_id}},
                 "effectiveSecurityRules": [
                     _effective_rule(world, tags, rule) for rule in network.one(RuleSet, group_id).rules
                 ],
-                "networkSecurityGroup": {"id": group_id},
-                "tagMap": {},
+                "tagMap": _tag_map(world, tags, network.one(RuleSet, group_id).rules),
             }
             for group_id, place, own_id in places
             if group_id is not None
@@ -76,19 +76,27 @@ def _effective_rule(world: World, tags: ServiceTags, rule: SecurityRule) -> dict
         tuple(each for prefix in prefixes for each in _members(tags, prefix))
         for prefixes in (rule.source_prefixes, rule.destination_prefixes)
     )
+    ports = {"source": list(map(_ports, rule.source_ports)), "destination": list(map(_ports, rule.destination_ports))}
+    addresses = {"source": list(map(_prefix, sources)), "destination": list(map(_prefix, destinations))}
+    expanded = {"Source": expand(world, tags, sources), "Destination": expand(world, tags, destinations)}
     return {
-        "access": rule.access,
-        "direction": rule.direction,
-        "expandedDestinationAddressPrefix": expand(world, tags, destinations),
-        "expandedSourceAddressPrefix": expand(world, tags, sources),
         "name": f"{'defaultSecurityRules' if rule.is_default else 'securityRules'}/{rule.name}",
-        "priority": rule.priority,
         "protocol": "All" if rule.protocol == "*" else rule.protocol,
-        **_single_and_list("sourceAddressPrefix", "sourceAddressPrefixes", list(map(_prefix, sources))),
-        **_single_and_list("sourcePortRange", "sourcePortRanges", list(map(_ports, rule.source_ports))),
-        **_single_and_list("destinationAddressPrefix", "destinationAddressPrefixes", list(map(_prefix, destinations))),
-        **_single_and_list("destinationPortRange", "destinationPortRanges", list(map(_ports, rule.destination_ports))),
+        **{f"{end}PortRange": values[0] for end, values in ports.items() if len(values) == 1},
+        **{f"{end}PortRanges": values for end, values in ports.items()},
+        **{f"{end}AddressPrefix": values[0] for end, values in addresses.items() if len(values) == 1},
+        **{f"{end}AddressPrefixes": values for end, values in addresses.items()},
+        **{f"expanded{end}AddressPrefix": values for end, values in expanded.items() if values},
+        "access": rule.access,
+        "priority": rule.priority,
+        "direction": rule.direction,
     }
+
+
+def _tag_map(world: World, tags: ServiceTags, rules: tuple[SecurityRule, ...]) -> dict[str, list[str]]:
+    """Return the prefixes of each tag that the rules name."""
+    named = dict.fromkeys(each for rule in rules for each in (*rule.source_prefixes, *rule.destination_prefixes))
+    return {name: prefixes for name in named if (prefixes := expand(world, tags, (name,)))}
 
 
 def _members(tags: ServiceTags, prefix: str) -> tuple[str, ...]:
@@ -132,18 +140,17 @@ def _internet(virtual_network: tuple[str, ...]) -> tuple[str, ...]:
 
 def _effective_route(route: Route) -> dict[str, Any]:
     return {
-        "addressPrefix": [route.prefix],
-        "disableBgpRoutePropagation": False,
         **({"name": route.name} if route.name else {}),
-        "nextHopIpAddress": [route.next_hop_ip] if route.next_hop_ip else [],
-        "nextHopType": route.next_hop_type,
+        "disableBgpRoutePropagation": False,
         "source": route.source,
         "state": route.state,
+        "hasBgpOverride": False,
+        "addressPrefix": [route.prefix],
+        "nextHopType": route.next_hop_type,
+        "nextHopIpAddress": [route.next_hop_ip] if route.next_hop_ip else [],
+        "destinationServiceTags": [],
+        "tagMap": {},
     }
-
-
-def _single_and_list(singular: str, plural: str, values: list[str]) -> dict[str, Any]:
-    return {**({singular: values[0]} if len(values) == 1 else {}), plural: values}
 
 
 def _prefix(prefix: str) -> str:
