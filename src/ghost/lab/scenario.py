@@ -69,7 +69,16 @@ class Case:
 
     @property
     def briefing(self) -> Briefing:
-        return Briefing(self.name, self.symptom, self.approvals, self.answers)
+        """Who complains knows the ends of the traffic; the scenario's own answers may say it otherwise."""
+        ends = [
+            Answer(word, str(told))
+            for flow in self.flows[:1]
+            for word, told in (("source", flow.source), ("destination", flow.destination), ("port", flow.port))
+            if told is not None
+        ]
+        own = {answer.match for answer in self.answers}
+        answers = (*(end for end in ends if end.match not in own), *self.answers)
+        return Briefing(self.name, self.symptom, self.approvals, answers)
 
     def flow(self, name: str | None) -> NamedFlow:
         """Return the flow of that name, which must be one; the first for None."""
