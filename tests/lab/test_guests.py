@@ -64,6 +64,12 @@ SCRIPTS = [  # machine, script, what standard output holds, what standard error 
     ("app-02", "echo one; echo `id`", "", "expansions are not simulated", 2),
     ("app-02", "hostname | grep -q app-0 && echo 'a;b' | wc -c", "4", "", 0),
     ("app-02", "hostname > /root/x", "", "writes no files", 2),
+    ("app-02", "hostname &>/dev/null; echo quiet", "quiet", "", 0),
+    ("app-02", "echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa! | grep -E '(a+)+$'", "", "repeats more than", 127),
+    ("app-02", "ping 127.0.0.1", "", "", 124),
+    ("app-02", "hostname;" * 501, "", "at most 500 commands", 2),
+    ("app-02", "!", "", "not simulated", 127),
+    ("app-02", "timeout 5", "", "not simulated", 127),
 ]  # fmt: skip
 
 

@@ -110,8 +110,10 @@ def _properties(body: Body) -> dict[str, Any]:
 def _kept(stated: Any, known: Any) -> Any:
     """Return what is stated with the fields of what was known that no client sets, at every depth."""
     if isinstance(stated, list) and isinstance(known, list):
-        named = {item["name"]: item for item in known if isinstance(item, dict) and "name" in item}
-        return [_kept(item, named.get(item.get("name"), {})) if isinstance(item, dict) else item for item in stated]
+        named = {str(item["name"]): item for item in known if isinstance(item, dict) and "name" in item}
+        return [
+            _kept(item, named.get(str(item.get("name")), {})) if isinstance(item, dict) else item for item in stated
+        ]
     if not isinstance(stated, dict) or not isinstance(known, dict):
         return stated
     own = {name: known[name] for name in _READ_ONLY & known.keys()}

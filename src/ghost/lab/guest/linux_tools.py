@@ -36,6 +36,10 @@ def run_script(world: World, vm: Machine, lines: Sequence[str], now: datetime) -
         return _interpreted(station, "\n".join(lines))
     except NotSimulatedError as refusal:
         return Ran(err=f"script.sh: {refusal}\n", status=2)
+    except RecursionError:
+        return Ran(err="script.sh: it is nested too deeply for a lab\n", status=2)
+    except TimeUpError:
+        return Ran(err="script.sh: it did not end in the 90 minutes that Azure gives a script\n", status=124)
 
 
 def _interpreted(station: Station, text: str) -> Ran:
@@ -58,7 +62,7 @@ def _tool(station: Station, words: Sequence[str], stdin: str) -> Ran:
             return TOOLS[name](station, arguments)
     except NotSimulatedError as refusal:
         return Ran(err=f"{refusal}\n", status=127)
-    except (getopt.GetoptError, ValueError) as error:
+    except (getopt.GetoptError, ValueError, IndexError) as error:
         return Ran(err=f"{' '.join(words)}: not simulated in this lab ({error})\n", status=127)
     there = ", ".join(sorted({*TOOLS, *FILTERS}))
     return Ran(err=f"{words[0]}: not simulated in this lab; there is {there}\n", status=127)

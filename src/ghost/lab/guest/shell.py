@@ -20,6 +20,7 @@ _QUOTED = re.compile(
     r"""\\(?P<escaped>.)|'(?P<single>[^']*)'|"(?P<double>(?:\\.|[^"\\])*)"|(?P<plain>[^'"\\]+)""", re.S
 )
 _RESERVED = re.compile(r"if|then|else|elif|fi|for|while|until|do|done|case|esac|function|[{}]|\[\[?|test|select")
+LONGEST_SCRIPT, MOST_COMMANDS = 65_536, 500
 _STATUS = "\0"
 """Stands for `$?` in a word."""
 
@@ -68,14 +69,19 @@ class _Reading:
 
 def read_script(text: str) -> tuple[Pipeline, ...]:
     """Return the pipelines of a script. Raises `NotSimulatedError` with the line."""
-    return tuple(_pipelines(text))
+    if len(text) > LONGEST_SCRIPT:
+        raise NotSimulatedError(f"a lab reads scripts of at most {LONGEST_SCRIPT} characters")
+    pipelines = tuple(_pipelines(text))
+    if sum(len(pipeline.commands) for pipeline in pipelines) > MOST_COMMANDS:
+        raise NotSimulatedError(f"a lab runs scripts of at most {MOST_COMMANDS} commands")
+    return pipelines
 
 
 def _pipelines(text: str) -> Iterator[Pipeline]:
     reading, joined_by, line = _Reading(), ";", 1
     for kind, part in [*_tokens(text), ("line", "\n")]:
         if kind == "redirect":
-            if part[-2:-1] == "&" or part.endswith("&-"):
+            if part[-2:-1] == "&" and part[-1] != ">":
                 reading.redirects.append((part, ""))
             else:
                 reading.expects_target = part
@@ -93,7 +99,7 @@ def _pipelines(text: str) -> Iterator[Pipeline]:
             _end_command(reading, line)
             if part != "|" and reading.commands:
                 first = reading.commands[0]
-                negated = first.words[0] == "!"
+                negated = first.words[0] == "!" and len(first.words) > 1
                 if negated:
                     reading.commands[0] = Command(first.line, first.words[1:], first.redirects)
                 yield Pipeline(tuple(reading.commands), joined_by, negated)
@@ -191,7 +197,7 @@ def _redirect(places: dict[int, str], operator: str, target: str, line: int) -> 
         if "<" in operator and target and not target.startswith("/dev/"):
             raise NotSimulatedError(f"line {line}: reading {target} is not simulated")
         return
-    if operator[-2:-1] == "&":
+    if operator[-2:-1] == "&" and operator[-1] != ">":
         place = places.get(int(operator[-1]), "nowhere")
     elif target in ("/dev/null", "/dev/stdout", "/dev/stderr"):
         place = {"/dev/null": "nowhere", "/dev/stdout": "out", "/dev/stderr": "err"}[target]

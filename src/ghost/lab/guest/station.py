@@ -22,6 +22,9 @@ from ghost.net import HOST_ADDRESS, Flow, Interface, VirtualNetwork, is_address,
 
 SPEAKS_HTTP, SPEAKS_OTHERWISE = {80, 8000, 8080, 32526}, {22, 25, 53, 1433, 3306, 5432, 6379}
 MACHINE_NAMES = ".internal.cloudapp.net"
+LONGEST_SECONDS = 90 * 60.0
+"""https://learn.microsoft.com/azure/virtual-machines/linux/run-command"""
+MOST_WAITS = 10_000
 FIRST_RETRY_SECONDS, LAST_RETRY = 1.0, 6
 """Linux sends a SYN again after 1, 3, 7, ... seconds, six times."""
 SMALLEST_HANDSHAKE_MTU = 1400
@@ -38,8 +41,9 @@ class ScriptClock(LabClock):
 
     began: datetime = field(kw_only=True)
     spent: list[float] = field(default_factory=lambda: [0.0])
-    ends: list[float] = field(default_factory=list)
-    """Limits of `timeout`, the innermost last."""
+    ends: list[float] = field(default_factory=lambda: [LONGEST_SECONDS])
+    """That of the script, and limits of `timeout`, the innermost last."""
+    waits: list[None] = field(default_factory=list)
 
     def now(self) -> datetime:
         return self.began + timedelta(seconds=self.spent[0])
@@ -49,7 +53,8 @@ class ScriptClock(LabClock):
 
     def sleep(self, seconds: float) -> None:
         self.spent[0] += seconds
-        if self.ends and self.spent[0] > min(self.ends):
+        self.waits.append(None)
+        if self.spent[0] > min(self.ends) or len(self.waits) > MOST_WAITS:
             self.spent[0] = min(self.ends)
             raise TimeUpError
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ghost.lab.guest.shell import NotSimulatedError, Ran
 
 Files = Mapping[str, str]
+MOST_STEPS = 10**9
 
 
 def _input(files: Files, names: Sequence[str], stdin: str, program: str) -> tuple[str, str]:
@@ -33,6 +34,7 @@ def grep(files: Files, words: Sequence[str], stdin: str) -> Ran:
     if not patterns:
         raise getopt.GetoptError("no pattern")
     expressions = [re.escape(p) if "-F" in options else p if "-E" in options else _basic(p) for p in patterns]
+    _check_effort(expressions, max(map(len, [stdin, *files.values()])))
     bound = r"\b" if "-w" in options else ""
     joined = "|".join(f"{bound}(?:{each}){bound}" for each in expressions)
     try:
@@ -52,6 +54,15 @@ def grep(files: Files, words: Sequence[str], stdin: str) -> Ran:
         met = [(number, match[0]) for number, line in met for match in wanted.finditer(line)]
     numbered = options.keys() & {"-n", "--line-number"}
     return Ran("".join(f"{f'{number}:' if numbered else ''}{line}\n" for number, line in met), status=status)
+
+
+def _check_effort(expressions: Sequence[str], longest: int) -> None:
+    """Refuse what may take `re` for ever: a repetition inside a repeated group, or many over long text."""
+    for each in expressions:
+        repeated = len(re.findall(r"(?<!\\)[*+{]", each))
+        inside = re.search(r"(?<!\\)\)[*+{]", each) and (repeated > 1 or "|" in each)
+        if inside or longest**repeated > MOST_STEPS:
+            raise NotSimulatedError(f"grep: {each[:40]!r} repeats more than a lab searches for")
 
 
 def _basic(pattern: str) -> str:
