@@ -159,3 +159,19 @@ def test_what_people_say_of_each() -> None:
     assert experience(pool, Conditions()) == "works"
     lossy = Conditions((WireFault("va", "vc", 0.1),))
     assert experience(ways_of(described(POOL), flow("Tcp 10.1.0.4 10.1.1.100:443"), lossy), lossy) == "lossy"
+
+
+@pytest.mark.parametrize(
+    ("service", "port", "denial"),
+    [("store.blob.core.windows.net", 443, ("", 403)), ("db.database.windows.net", 1433, ("close", None))],
+)
+def test_a_service_takes_the_connection_of_whom_it_denies(service: str, port: int, denial: object) -> None:
+    lines = [
+        "vnet hub 10.0.0.0/16", "region hub westeurope", "subnet hub/plain 10.0.2.0/24", "vm plain 10.0.2.4 hub/plain",
+        "storage store westeurope default=Deny", "sql db westeurope",
+    ]  # fmt: skip
+    (way,) = ways_of(described(lines), flow(f"Tcp 10.0.2.4 {service}:{port}"), Conditions())
+    assert way.outcome == "accepted"
+    assert way.denial is not None
+    assert (way.denial.ends, way.denial.http_status) == denial
+    assert experience([way], Conditions()) == "blocked"

@@ -182,7 +182,7 @@ class Station(Laptop):
         if any(link.mtu is not None and link.mtu < SMALLEST_HANDSHAKE_MTU and not link.mtu_told for link in backward):
             return replace(served, failure="hangs" if speaks == "tls" or self._is_long(address, port) else "")
         there = passage.parties(passage.forward)[-1] if passage.forward else address
-        fault = self.conditions.of_service(there, port)
+        fault = passage.denial or self.conditions.of_service(there, port)
         if fault is None or self.random.random() >= fault.share:
             return served
         hangs = fault.reads_bytes is not None and fault.reads_bytes < SMALLEST_HANDSHAKE_MTU

@@ -142,6 +142,8 @@ def _conversation(
 
 def _service(scene: Scene, way: Passage, random: Random) -> ServiceFault | None:
     """Return how the service behaves that a connection meets; None: as it should."""
+    if way.denial is not None:
+        return way.denial
     service = scene.conditions.of_service(way.host, way.port)
     return service if service is not None and random.random() < service.share else None
 
