@@ -197,10 +197,14 @@ def _processes_of(labs: Path) -> list[str]:
 
 
 def test_another_world_is_not_taken_for_the_one_that_is_up_under_its_name(ghost: Person, tmp_path: Path) -> None:
+    from ghost.lab.directory import changing_state
     from ghost.lab.scenario import SCENARIOS
 
     own = tmp_path / "blocked-port.toml"
     own.write_text((SCENARIOS / "wire-loss.toml").read_text())
+    ghost("lab", "up", "blocked-port")
+    with changing_state(ghost.labs / "blocked-port") as state:
+        state["edits"] = [{"delete": "networkSecurityGroups/cache-nsg/securityRules/close-legacy-ports"}]
     ghost("lab", "up", "blocked-port")
     assert "another lab is running under the name blocked-port" in ghost("lab", "up", str(own), status=1).stderr
 

@@ -80,7 +80,7 @@ def start_lab(scenario: Scenario, speed: float) -> RunningEmulator:
         already = _read(directory)
         if already is None:
             return _start(directory, scenario, speed)
-        if LabDirectory.open(directory).world != scenario.world:
+        if LabDirectory.open(directory).started_with != scenario.world:
             raise LabError(
                 f"another lab is running under the name {scenario.name}: end it with ghost lab down {scenario.name}, "
                 "or give the scenario's file another name"
