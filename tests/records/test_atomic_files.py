@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -83,3 +84,10 @@ def test_what_is_no_session_id_never_becomes_a_file_name(text):
 def test_times_are_written_for_machines_and_people():
     assert isoformat(datetime(2025, 1, 15, 14, 30, 22, 5678, tzinfo=UTC)) == "2025-01-15T14:30:22.005Z"
     assert [elapsed(s) for s in (0.2, 59, 60, 512, 7500)] == ["0s", "59s", "1m 00s", "8m 32s", "2h 05m"]
+
+
+def test_a_pipe_or_device_is_never_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RecordError, match="not a regular file"):
+        write_json(tmp_path / "pipe", {})
+    assert (tmp_path / "pipe").is_fifo()

@@ -68,11 +68,6 @@ class Run:
     repeat: int
 
     @property
-    def name(self) -> str:
-        """Of its directory."""
-        return f"{self.scenario.name}-{self.wording}-{self.repeat}"
-
-    @property
     def empty_row(self) -> Row:
         return Row(name=self.scenario.name, wording=self.wording, repeat=self.repeat, group=class_of(self.scenario))
 
@@ -114,7 +109,8 @@ def _investigated(
 ) -> Generator[tuple[int, Row]]:
     """Yield the number and the row of each run as it ends."""
     jobs = [
-        Job(_words(run, evaluation.wish), directory / f"{number:03}-{run.name}") for number, run in enumerate(runs, 1)
+        Job(_words(run, evaluation.wish), directory / f"{number:03}")  # no name, which may tell a brain the cause
+        for number, run in enumerate(runs, 1)
     ]
     inherited = {**os.environ, **settings.as_environment()}
     environment = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}

@@ -32,11 +32,13 @@ def private_dir(path: Path) -> Path:
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace `path` by a file with `content`; after a crash it holds the old or the new content, never a part.
 
-    Raises `RecordError` if the file cannot be written.
+    Raises `RecordError` if the file cannot be written, or `path` is a device or pipe, which a rename would replace.
     """
     private_dir(path.parent)
     temporary = None
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file")
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -60,8 +60,7 @@ def run_side_by_side(
                 _end(process)
                 yield Ended(job, status, seconds)
     finally:
-        for process, _ in running.values():
-            _end(process)
+        _end(*(process for process, _ in running.values()))
 
 
 def _started(job: Job, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -78,12 +77,18 @@ def _started(job: Job, environment: Mapping[str, str]) -> subprocess.Popen[bytes
         )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process, politely first, and what else is in its group."""
-    if process.poll() is None:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE_SECONDS)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _end(*processes: subprocess.Popen[bytes]) -> None:
+    """End the processes, politely first, and what else is in their groups; at once if that is interrupted."""
+    try:
+        running = [process for process in processes if process.poll() is None]
+        for process in running:
+            process.terminate()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        for process in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(deadline - time.monotonic(), 0))
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
