@@ -18,7 +18,7 @@ from ghost.lab.arm import (
     diagnostics,
     flow_logs,
     guests,
-    metrics,
+    monitor_metrics,
     resource_changes,
     resource_reads,
 )
@@ -38,7 +38,7 @@ SERVICES = (
     diagnostics,
     flow_logs,
     guests,
-    metrics,
+    monitor_metrics,
     resource_changes,
     resource_reads,
 )

@@ -9,8 +9,7 @@ from typing import Any
 
 from ghost.lab.guest.shell import Ran
 from ghost.lab.guest.station import Station
-from ghost.net import HOST_ADDRESS
-from ghost.net.guest import read_routes, select_guest_route
+from ghost.net import HOST_ADDRESS, read_routes, select_guest_route
 
 METADATA = "169.254.169.254"
 Row = dict[str, Any]

@@ -125,7 +125,7 @@ def _metric(
 
 
 def _probes(world: World, body: Body) -> Iterator[Series]:
-    from ghost.net.balancing import LoadBalancer, health_of
+    from ghost.net import LoadBalancer, health_of
 
     balancer = world.network.get(LoadBalancer, body["id"])
     for each in health_of(world.network, balancer) if balancer is not None else ():
@@ -134,7 +134,7 @@ def _probes(world: World, body: Body) -> Iterator[Series]:
 
 def _front_ends(world: World, body: Body) -> Iterator[Series]:
     """Yield the availability of the data path: 0 of a front end whose rules have no healthy member."""
-    from ghost.net.balancing import LoadBalancer, health_of
+    from ghost.net import LoadBalancer, health_of
 
     balancer = world.network.get(LoadBalancer, body["id"])
     health: dict[str, list[bool]] = {}
