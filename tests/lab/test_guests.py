@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -9,12 +10,13 @@ import pytest
 
 from ghost.lab.edits import Edit, edited
 from ghost.lab.guest import run_powershell, run_script
-from ghost.lab.scenario import world_from_source
+from ghost.lab.scenario import load_scenario, world_from_source
 from ghost.lab.tenant import guest_texts
 from ghost.lab.world import World
 from ghost.net import Guest, read_guest
 
 NOW = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
+SCANS = "clinicscans.blob.core.windows.net"
 RULES = (
     "*filter\n:INPUT DROP [4:240]\n:OUTPUT ACCEPT [0:0]\n:own - [0:0]\n-A INPUT -m conntrack --ctstate "
     "RELATED,ESTABLISHED -j ACCEPT\n-A INPUT -s 10.50.9.0/24 -p tcp -m tcp --dport 22 -j ACCEPT\n-A INPUT -j own\n"
@@ -79,6 +81,22 @@ def test_a_script_prints(world: World, machine: str, script: str, out: str, err:
     assert out in ran.out, ran
     assert (err in ran.err) if err else not ran.err, ran
     assert ran.status == status, ran
+
+
+@pytest.mark.parametrize(
+    ("scenario", "machine", "script", "out"),
+    [
+        ("paas-scan-upload", "records", f"nc -z -w 3 {SCANS} 443 && curl -s -w '%{{http_code}}' https://{SCANS}/",
+         "<Code>AuthorizationFailure</Code>.*403"),
+        ("paas-scan-upload", "records", f"ping -c 1 -W 1 {SCANS}", "100% packet loss"),
+        ("two-month-end", "results", "curl -s http://billing-sql.database.windows.net:1433/; echo $?", "^52"),
+    ],
+)  # fmt: skip
+def test_a_firewall_of_a_service_refuses_behind_an_open_port(
+    scenario: str, machine: str, script: str, out: str
+) -> None:
+    world = load_scenario(scenario).world
+    assert re.search(out, run_script(world, world.machine(machine), [script], NOW).out)
 
 
 def test_what_a_guest_prints_reads_as_the_guest_of_the_walk(world: World) -> None:

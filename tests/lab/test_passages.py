@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 
-from ghost.lab.passages import Passage, Sighting, experience, ways_of
+from ghost.lab.passages import Passage, Sighting, experience, public_address, ways_of
 from ghost.lab.wire.conditions import Conditions, OutsideHost, ServiceFault, WireFault
 from ghost.net import Network
 from ghost.net.guest import read_iptables
@@ -38,7 +39,12 @@ TO_B = "Tcp 10.1.0.4 10.1.1.4:443"
 THERE = "va>10.1.0.4-10.1.1.4:443 vb<10.1.0.4-10.1.1.4:443"
 BACK = "vb>10.1.1.4:443-10.1.0.4 va<10.1.1.4:443-10.1.0.4"
 FILTER = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]"
+STORE = public_address("store.blob.core.windows.net")
 OUTSIDE = OutsideHost("20.9.9.9", "partner", (443,), others="refused")
+SERVICES = [
+    *PAIR, "public p 20.1.1.1 vm=va", "region a westeurope", "storage store northeurope default=Deny",
+    "sql db westeurope", "vault safe westeurope access=Disabled", "redis cache westeurope addresses=20.5.0.0/16",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class Case:
     flow: str = TO_B
     filters: Mapping[str, str] = field(default_factory=dict)
     answers_with: str = ""
+    refused: str = ""
+    """Status and body of what a service answers, as a pattern."""
 
 
 CASES = [
@@ -99,6 +107,15 @@ CASES = [
          "va<20.9.9.9-10.1.0.4:443", "va>10.1.0.4:443-20.9.9.9", flow="Tcp 20.9.9.9 20.1.1.1:443"),
     Case("nobody answers at an address that is nobody's", [*PAIR, "public p 20.1.1.1 vm=va"], "dropped",
          "va>10.1.0.4-20.9.9.8:443", flow="Tcp 10.1.0.4 20.9.9.8:443"),
+    *(Case(f"what {name} refuses it has accepted", SERVICES, "accepted", f"va>10.1.0.4-{public_address(name)}:{port}",
+           f"va<{public_address(name)}:{port}-10.1.0.4", flow=f"Tcp 10.1.0.4 {name}:{port}", refused=refused)
+      for name, port, refused in (
+          ("store.blob.core.windows.net", 443, "403 .*<Code>AuthorizationFailure</Code>.*"),
+          ("safe.vault.azure.net", 443, "403 {.*Public network access is disabled.*ForbiddenByConnection.*"),
+          ("db.database.windows.net", 1433, "None answers error 40615"),
+          ("cache.redis.cache.windows.net", 6380, "None "))),
+    Case("but not what comes to another port", SERVICES, "dropped", f"va>10.1.0.4-{STORE}:22",
+         flow="Tcp 10.1.0.4 store.blob.core.windows.net:22"),
 ]  # fmt: skip
 
 
@@ -133,6 +150,9 @@ def test_passages_and_where_they_are_seen(case: Case) -> None:
     assert shown(ways[0].forward) == case.forward
     assert case.backward is None or shown(ways[0].backward) == case.backward
     assert ways[0].answers_with == case.answers_with
+    refusal = ways[0].refusal
+    assert re.fullmatch(case.refused, f"{refusal.http_status} {refusal.body}" if refusal else "")
+    assert not refusal or experience(ways, Conditions()) == "blocked"
 
 
 def test_what_people_say_of_each() -> None:
@@ -159,19 +179,3 @@ def test_what_people_say_of_each() -> None:
     assert experience(pool, Conditions()) == "works"
     lossy = Conditions((WireFault("va", "vc", 0.1),))
     assert experience(ways_of(described(POOL), flow("Tcp 10.1.0.4 10.1.1.100:443"), lossy), lossy) == "lossy"
-
-
-@pytest.mark.parametrize(
-    ("service", "port", "denial"),
-    [("store.blob.core.windows.net", 443, ("", 403)), ("db.database.windows.net", 1433, ("close", None))],
-)
-def test_a_service_takes_the_connection_of_whom_it_denies(service: str, port: int, denial: object) -> None:
-    lines = [
-        "vnet hub 10.0.0.0/16", "region hub westeurope", "subnet hub/plain 10.0.2.0/24", "vm plain 10.0.2.4 hub/plain",
-        "storage store westeurope default=Deny", "sql db westeurope",
-    ]  # fmt: skip
-    (way,) = ways_of(described(lines), flow(f"Tcp 10.0.2.4 {service}:{port}"), Conditions())
-    assert way.outcome == "accepted"
-    assert way.denial is not None
-    assert (way.denial.ends, way.denial.http_status) == denial
-    assert experience([way], Conditions()) == "blocked"

@@ -20,7 +20,7 @@ from ghost.lab.wire.scene import Scene
 from ghost.net import Interface, Network, known_kinds, name_of
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
-from tests.lab.test_passages import HUB, NVA, PAIR, POOL, filtered
+from tests.lab.test_passages import HUB, NVA, PAIR, POOL, SERVICES, filtered
 from tests.net.description import described
 
 APART = 3600
@@ -109,6 +109,10 @@ CASES = [
     Case("failing_service", "http.response.code == 503", service={"http_status": 503}, traffic={"port": 80}),
     Case("failing_service", "tcp.flags.fin == 1", service={"ends": "close"}, traffic={"port": 80}),
     Case("failing_service", "tcp.flags.reset == 1", service={"ends": "reset"}, traffic={"port": 5432}),
+    Case("", "tls.app_data && ip.src == 20.60.0.0/16", lines=SERVICES,
+         traffic={"server": "store.blob.core.windows.net"}),
+    Case("tls_failure", "tcp.flags.fin == 1 && tcp.srcport == 6380", lines=SERVICES,
+         traffic={"server": "cache.redis.cache.windows.net", "port": 6380}),
     Case("tls_failure", "tls.alert_message.desc == 70", service={"tls": "version"}),
     Case("tls_failure", "tls.alert_message.desc == 45 && ip.src == 10.1.0.4", service={"tls": "expired"}),
     Case("tls_failure", "tls.alert_message.desc == 46", service={"tls": "wrong_name"}, captured="vb"),

@@ -7,12 +7,13 @@ its way in is seen there, what it drops on its way out is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal, get_args
 
 from ghost.lab.wire.conditions import Conditions, OutsideHost, ServiceFault, WireFault
+from ghost.lab.wire.refusals import Refusal, refusal_of
 from ghost.net import HOST_ADDRESS, Flow, Hop, Interface, Network, Walk, is_address, name_of, walk
 
 Outcome = Literal["accepted", "refused", "rejected", "dropped", "answer lost"]
@@ -22,12 +23,6 @@ Experience = Literal["works", "slow", "lossy", "broken", "refused", "blocked"]
 IN_A_GUEST = {"machine", "guest", "appliance", "interface"}
 UNTOLD = {"internet", "gateway", "interface", "nat"}
 """Kinds of hop with which a way ends where nothing of Azure's answers."""
-DENIALS: Mapping[str, Literal["", "close"]] = {"storage": "", "key_vault": "", "sql": "close", "redis": "close"}
-"""Services that accept connections of everybody, and what those whom their rules deny get: status 403, or the end.
-
-https://learn.microsoft.com/azure/storage/common/storage-network-security
-https://learn.microsoft.com/azure/azure-sql/database/firewall-configure
-"""
 NOTICED_LOSS = 0.005
 NOTICED_SHARE = 0.02
 """Of packets that are overtaken or come twice."""
@@ -58,7 +53,6 @@ class Passage:
     """The way of a first packet and its answer.
 
     `refused`: nothing listens; `rejected`: a packet filter says no; `answer lost`: it arrives, the answer does not.
-    `accepted` with a hop: the service at the end denies what is asked.
     """
 
     flow: Flow
@@ -72,6 +66,8 @@ class Passage:
     """Of a refusal or rejection, as packet filters name it: `tcp reset`, `icmp admin-prohibited`."""
     far: OutsideHost | None = None
     """The destination, where it is outside."""
+    refusal: Refusal | None = None
+    """With what a platform service refuses, after it accepted the connection."""
 
     def seen_by(self, machine: str) -> bool:
         return any(sighting.name == machine for sighting in (*self.forward, *self.backward))
@@ -80,14 +76,6 @@ class Passage:
     def host(self) -> str:
         """Return who gets the packets: a machine by name, an outside host by address."""
         return next(reversed(self.parties(self.forward)), "")
-
-    @property
-    def denial(self) -> ServiceFault | None:
-        """Return how a service ends a conversation that it accepted, if its rules deny it."""
-        if self.outcome != "accepted" or self.hop is None:
-            return None
-        ends = DENIALS[self.hop.kind]
-        return ServiceFault(self.host, self.port or 0, ends=ends, http_status=None if ends else 403)
 
     @property
     def port(self) -> int | None:
@@ -138,7 +126,7 @@ def _said(ways: Sequence[Passage], conditions: Conditions) -> Experience:
 
 
 def _said_of(way: Passage, conditions: Conditions) -> Experience:
-    if way.outcome != "accepted" or way.denial is not None:
+    if way.outcome != "accepted" or way.refusal is not None:
         return "refused" if way.answers_with in ("tcp reset", PORT_UNREACHABLE) else "blocked"
     links = [*way.links(way.forward, conditions), *way.links(way.backward, conditions)]
     served = conditions.of_service(way.host, way.port)
@@ -180,9 +168,12 @@ def _ways(walked: Walk) -> Iterator[Walk]:
 def _passage(network: Network, walked: Walk, conditions: Conditions) -> Passage:
     forward, stop = _sightings(network, (hop for hop in walked.hops if hop.leg == "forward"))
     flow = walked.flow
-    if stop is not None and stop.kind in DENIALS and stop.verdict == "drop" and forward:
-        return replace(_to_outside(walked, forward, None, conditions), reason=stop.reason, hop=stop)
     if stop is not None:
+        refusal = refusal_of(stop, flow.destination_port) if flow.protocol.casefold() == "tcp" else None
+        if refusal is not None and forward and forward[-1].outgoing:
+            met = _to_outside(walked, forward, None, conditions)
+            if met.outcome == "accepted":
+                return replace(met, reason=stop.reason, hop=stop, refusal=refusal)
         outcome: Outcome = "dropped"
         if stop.verdict == "reject":
             outcome = "refused" if stop.fault == "not_listening" else "rejected"

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         name_of,
         owner_in,
     )
+    from ghost.net.services import REFUSES_WITH
     from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces
     from ghost.net.tenant_bodies import network_of
     from ghost.net.walk_sets import FIRST_PUBLIC, Part, ports_to, public_address_of, sources_of
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FIRST_PUBLIC",
     "HOST_ADDRESS",
+    "REFUSES_WITH",
     "AdminRules",
     "Answer",
     "AzureFirewall",
@@ -150,6 +152,7 @@ _MODULES = {
     "Gateway": "ghost.net.gateways",
     "Answer": "ghost.net.snapshot",
     "FIRST_PUBLIC": "ghost.net.walk_sets",
+    "REFUSES_WITH": "ghost.net.services",
     "Fault": "ghost.net.faults",
     "FaultKind": "ghost.net.fault_kinds",
     "Hop": "ghost.net.hops",

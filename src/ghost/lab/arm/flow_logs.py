@@ -16,6 +16,7 @@ from ghost import net
 from ghost.lab.arm.api_messages import Response, bad_request, json_response
 from ghost.lab.arm.request_routing import IN_SUBSCRIPTION, Call, route
 from ghost.lab.tenant import folded
+from ghost.lab.wire.refusals import refusal_of
 from ghost.lab.world import World
 
 if TYPE_CHECKING:
@@ -155,7 +156,9 @@ def _ends_of(world: World, traffic: Traffic, logs: list[str]) -> Iterator[Row]:
 def _gets_there(world: World, flow: net.Flow, nic: Interface) -> bool:
     """Return whether packets of a flow that its sender's groups let out come to the groups of the destination."""
     stop = net.walk(world.network, flow, source=nic.id).blocker
-    return stop is None or stop.kind in ("security_group", "admin_rule", "guest") or stop.leg == "return"
+    if stop is None or refusal_of(stop, flow.destination_port) is not None:
+        return True
+    return stop.kind in ("security_group", "admin_rule", "guest") or stop.leg == "return"
 
 
 def _is_logged(world: World, nic: Interface, logs: list[str]) -> bool:

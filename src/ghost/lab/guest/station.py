@@ -14,7 +14,7 @@ from random import Random
 from ghost.lab.directory import LabClock
 from ghost.lab.local_machine import DnsName, LocalMachine, RemoteHost, Socket
 from ghost.lab.passages import PORT_UNREACHABLE, Passage, public_address, ways_of
-from ghost.lab.programs.laptop import LOOPBACK_RTT_MS, ConnectionOutcome, Laptop, Served, Speech, parse_address
+from ghost.lab.programs.laptop import LOOPBACK_RTT_MS, ConnectionOutcome, Failure, Laptop, Served, Speech, parse_address
 from ghost.lab.tenant import interface_id
 from ghost.lab.wire.conditions import Conditions, WireFault
 from ghost.lab.world import Machine, World
@@ -181,8 +181,11 @@ class Station(Laptop):
             return replace(served, failure="resets")
         if any(link.mtu is not None and link.mtu < SMALLEST_HANDSHAKE_MTU and not link.mtu_told for link in backward):
             return replace(served, failure="hangs" if speaks == "tls" or self._is_long(address, port) else "")
+        if (refusal := passage.refusal) is not None:
+            closes: Failure = "" if refusal.http_status else "closes"
+            return replace(served, failure=closes, http_status=refusal.http_status, body=refusal.body)
         there = passage.parties(passage.forward)[-1] if passage.forward else address
-        fault = passage.denial or self.conditions.of_service(there, port)
+        fault = self.conditions.of_service(there, port)
         if fault is None or self.random.random() >= fault.share:
             return served
         hangs = fault.reads_bytes is not None and fault.reads_bytes < SMALLEST_HANDSHAKE_MTU

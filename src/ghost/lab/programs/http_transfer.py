@@ -173,7 +173,7 @@ def _exchange(laptop: Laptop, started: Transfer, host: RemoteHost, served: Serve
     if plan.scheme == "http" and served.speaks == "tls":
         code, body = 400, "The plain HTTP request was sent to HTTPS port\n"
     if served.http_status is not None:
-        code, body = served.http_status, f"{STATUS_TEXT.get(served.http_status, '')}\n"
+        code, body = served.http_status, served.body or f"{STATUS_TEXT.get(served.http_status, '')}\n"
     head = _head(code, body, laptop.clock.now())
     log += [f"> {plan.method} {plan.path} HTTP/1.1", f"> Host: {_host_header(plan)}", "> User-Agent: curl/7.88.1"]
     log += ["> Accept: */*", "> ", *(f"< {line}" for line in head.splitlines())]

@@ -42,6 +42,8 @@ class Served:
     """Seconds by which lost packets delay the connection; `stall`: that the answer takes."""
     stall: float = 0.0
     http_status: int | None = None
+    body: str = ""
+    """With that status; empty: its phrase."""
 
 
 class InterruptError(Exception):

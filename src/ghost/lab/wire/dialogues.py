@@ -15,11 +15,14 @@ from typing import Literal
 
 from ghost.lab.wire.certificates import certificate
 from ghost.lab.wire.conditions import ServiceFault
+from ghost.lab.wire.refusals import Refusal
 
 Side = Literal["client", "server"]
 
 TLS_RECORD = 16_000
 OK = b"HTTP/1.1 200 OK"
+HEAD = 300
+"""Bytes around what a refusal says."""
 CERTIFICATE_EXPIRED, CERTIFICATE_UNKNOWN, PROTOCOL_VERSION = 45, 46, 70
 TEXT = b"abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -47,28 +50,41 @@ def dialogue(
     random: Random,
     *,
     service: ServiceFault | None = None,
+    refusal: Refusal | None = None,
     idle_seconds: float = 0.0,
 ) -> list[Turn]:
     """Return the dialogue of a client and a server on `port`; TLS for unknown ports.
 
-    `service`: how the service behaves. `idle_seconds`: pause before the request.
+    `service`: how the service behaves. `refusal`: with what it refuses before it closes. `idle_seconds`: pause before
+    the request.
     """
     if service is not None and service.tls:
         return failing_handshake(service.tls, server_name, random)
+    if refusal is not None:
+        return refused(port, sizes, server_name, random, refusal)
     turns = PROTOCOLS.get(port, tls)(sizes, server_name, random)
     answer = max(number for number, turn in enumerate(turns) if turn.side == "server")
     asked = turns[answer - 1]
     turns[answer - 1] = replace(asked, pause=asked.pause + idle_seconds)
     if service is not None:
         late = replace(turns[answer], pause=turns[answer].pause + service.answers_after_ms / 1000)
-        if service.http_status is not None and late.octets.startswith(OK):
-            late = replace(
-                late,
-                octets=f"HTTP/1.1 {service.http_status} {HTTPStatus(service.http_status).phrase}".encode()
-                + late.octets[len(OK) :],
-            )
-        turns[answer] = replace(late, ends=service.ends)
+        turns[answer] = replace(_with_status(late, service.http_status), ends=service.ends)
     return turns
+
+
+def refused(port: int, sizes: Sizes, server_name: str, random: Random, refusal: Refusal) -> list[Turn]:
+    """Return the dialogue up to the service's refusal, or to its first word where it says nothing; then it closes."""
+    turns = PROTOCOLS.get(port, tls)(Sizes(sizes.request, len(refusal.body) + HEAD), server_name, random)
+    answers = [number for number, turn in enumerate(turns) if turn.side == "server"]
+    last = answers[-1] + 1 if refusal.body else answers[0]
+    said = [_with_status(turn, refusal.http_status) for turn in turns[:last]]
+    return [*said, Turn("server", b"", 0.0002, "close")]
+
+
+def _with_status(turn: Turn, status: int | None) -> Turn:
+    if status is None or not turn.octets.startswith(OK):
+        return turn
+    return replace(turn, octets=f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode() + turn.octets[len(OK) :])
 
 
 def tls(sizes: Sizes, server_name: str, random: Random) -> list[Turn]:

@@ -132,7 +132,8 @@ def _conversation(
     service = _service(scene, way, random)
     if traffic.protocol == "Tcp":
         sizes, name = Sizes(traffic.request_bytes, traffic.response_bytes), traffic.name or traffic.server
-        turns = dialogue(traffic.port, sizes, name, random, service=service, idle_seconds=traffic.idle_seconds)
+        idle = traffic.idle_seconds
+        turns = dialogue(traffic.port, sizes, name, random, service=service, refusal=way.refusal, idle_seconds=idle)
         return TcpConversation(pair, turns, service)
     question = random.randbytes(min(traffic.request_bytes, 1400))
     answer = random.randbytes(min(traffic.response_bytes, 1400))
@@ -142,8 +143,6 @@ def _conversation(
 
 def _service(scene: Scene, way: Passage, random: Random) -> ServiceFault | None:
     """Return how the service behaves that a connection meets; None: as it should."""
-    if way.denial is not None:
-        return way.denial
     service = scene.conditions.of_service(way.host, way.port)
     return service if service is not None and random.random() < service.share else None
 

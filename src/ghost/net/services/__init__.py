@@ -5,7 +5,7 @@ there (keys, roles, logins) is not part of it.
 """
 
 from ghost.net.services.direct_routes import direct_route, endpoint_hop, without_tags
-from ghost.net.services.service_admission import admits
+from ghost.net.services.service_admission import REFUSES_WITH, admits
 from ghost.net.services.service_changes import (
     AddAddressRule,
     AddSubnetRule,
@@ -31,6 +31,7 @@ from ghost.net.services.service_resources import (
 from ghost.net.services.unknown_address import agreed
 
 __all__ = [
+    "REFUSES_WITH",
     "SERVICE_TYPES",
     "AddAddressRule",
     "AddSubnetRule",

@@ -102,7 +102,7 @@ def _by_service_endpoint(hop: Hop, service: Service, rules: FirewallRules, subne
             return replace(hop, reason=f"{service.name} has a virtual network rule for {name}", rule=name)
         reason = f"the virtual network rule of {service.name} for {name} is {rule.state}"
         if state in NOT_IN_FORCE:
-            return _drop(hop, reason, name, "service_firewall", mends)
+            return _drop(hop, reason, name, "service_firewall", mends, by_endpoint=True)
         return replace(hop, verdict="unknown", reason=reason)
     reason = f"{service.name} has no virtual network rule for {name}, from which a service endpoint leads to it"
     if _lets_azure_in(service, rules):
@@ -110,7 +110,7 @@ def _by_service_endpoint(hop: Hop, service: Service, rules: FirewallRules, subne
         return replace(hop, verdict="unknown", reason=reason)
     if rules.ranges:
         reason += ": with a private address, so that its rules for public addresses do not hold"
-    return _drop(hop, reason, None, "service_firewall", mends)
+    return _drop(hop, reason, None, "service_firewall", mends, by_endpoint=True)
 
 
 def _only_private(network: Network, hop: Hop, service: Service) -> Hop:
@@ -122,7 +122,7 @@ def _only_private(network: Network, hop: Hop, service: Service) -> Hop:
     reason = f"public access to {service.name} is disabled: {'; '.join(told) or 'no private endpoint leads to it'}"
     approving: tuple[Mend, ...] = tuple(ApproveEndpoint(endpoint.id) for endpoint in waiting)
     mends = (*approving, EnablePublicAccess(service.id))
-    return _drop(hop, reason, "publicNetworkAccess", "service_public_access_disabled", mends)
+    return _drop(hop, reason, "publicNetworkAccess", DISABLED, mends)
 
 
 def _by_public_address(network: Network, hop: Hop, service: Service, rules: FirewallRules, origin: Origin) -> Hop:
@@ -176,10 +176,23 @@ def _refused(network: Network, hop: Hop, service: Service, rules: FirewallRules,
 
 
 MISSING: Final = "service_endpoint_missing"
+DISABLED: Final = "service_public_access_disabled"
+REFUSES_WITH: Final = "; the service accepts the connection and "
+"""Where a reason tells how the service of the drop refuses."""
 
 
-def _drop(hop: Hop, reason: str, rule: str | None, fault: str, mends: tuple[Mend, ...]) -> Hop:
-    return replace(hop, verdict="drop", reason=reason, rule=rule, fault=fault, mends=mends)
+def _drop(
+    hop: Hop, reason: str, rule: str | None, fault: str, mends: tuple[Mend, ...], *, by_endpoint: bool = False
+) -> Hop:
+    disabled = fault == DISABLED
+    answers = {
+        "storage": "answers 403 AuthorizationFailure",
+        "key_vault": f"answers 403 ForbiddenBy{'Connection' if disabled else 'Firewall'}",
+        "sql": f"answers error {47073 if disabled else 40914 if by_endpoint else 40615}",
+        "redis": "closes it",
+    }
+    told = f"{reason}{REFUSES_WITH}{answers[hop.kind]}"
+    return replace(hop, verdict="drop", reason=told, rule=rule, fault=fault, mends=mends)
 
 
 def _lets_azure_in(service: Service, rules: FirewallRules) -> bool:
