@@ -1,8 +1,8 @@
 """One investigation, end to end: from a symptom typed to a report that verifies.
 
 Nothing is stood in for: the command line, the shell, the orchestrator, the capture engine and the brain are the
-product, the network is the lab's. The demonstration, and what is killed or typed to, is the installed program with
-processes of its own; variations and what follows a kill are forks that run the lab's programs in themselves.
+product, the network is the lab's. The demonstration, and what is killed, is the installed program with processes of its
+own; what is typed to, variations and what follows a kill run the lab's programs in themselves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pytest
 
 from ghost.lab import Scenario, load_scenario, score
 from ghost.net import name_of
-from tests.cli.ready_ghost import run_ghost
+from tests.cli.ready_ghost import IN_PROCESS, run_ghost
 from tests.exhaustive import EXHAUSTIVE, sample
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
 
@@ -306,7 +306,9 @@ def on_a_terminal(directory: Path, *arguments: str) -> tuple[int, int]:
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(directory)
-        os.execve(GHOST, [str(GHOST), *arguments], {**environment(), "TERM": "xterm"})
+        more = {"TERM": "xterm", IN_PROCESS: "1", "PYTHONPATH": str(Path(__file__).parents[1])}
+        code = "import sys; from tests.cli.ready_ghost import main; sys.exit(main(sys.argv[1:]))"
+        os.execve(sys.executable, [sys.executable, "-c", code, *arguments], {**environment(), **more})
     return pid, terminal
 
 
