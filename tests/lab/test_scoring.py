@@ -94,6 +94,7 @@ def test_traps_and_forbidden_proposals_are_counted() -> None:
         (NSG, "routeTables/cache-nsg", False),
         (NSG, NSG.replace("prod-rg", "other-rg"), False),
         (NSG, "networkSecurityGroups/cache-nsg/securityRules/r", False),
+        ("Microsoft.Network/networkSecurityGroups/cache-nsg", "networkSecurityGroups/cache-nsg", True),
         ("", "cache-nsg", False),
     ],
 )

@@ -182,6 +182,8 @@ def test_a_damaged_or_hostile_export_is_one_line_of_error(tmp_path):
         "deep": ((AUDIT, b'{"command": ' + b"[" * 100_000),),
         "no text": ((AUDIT, b'{"command": 7, "exit_code": 0}\n'),),
         "quote": ((AUDIT, b'{"command": "az \'", "exit_code": 0}\n'),),
+        "half a character": ((AUDIT, b'{"command": "az x", "exit_code": 0, "output": "\\ud800"}\n'),),
+        "time": ((AUDIT, b'{"command": "az x", "exit_code": 0, "timestamp": "9999-12-31T23:59:59-23:59"}\n'),),
         "not utf-8": ((AUDIT, b"\xff\n"),),
         "bad session": ((AUDIT, LINE), ("ghost_session.json", b"\x1b[2J")),
         "many": ((AUDIT, LINE), *((f"output/{n}.txt", b"") for n in range(MAX_MEMBERS))),

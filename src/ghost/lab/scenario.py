@@ -258,6 +258,9 @@ def _read_table(path: Path) -> dict[str, Any]:
         if len(text) > LARGEST_FILE_BYTES:
             raise ValueError(f"it is longer than {LARGEST_FILE_BYTES >> 20} MiB")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        json.dumps(
+            content, ensure_ascii=False, default=str
+        ).encode()  # JSON may hold halves of characters, which no terminal can show
     except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"cannot read the scenario {path} ({error}): correct the file") from error
     if not isinstance(content, dict):

@@ -103,5 +103,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _typed(parts: list[str]) -> list[str]:
-    """Return `TYPE/NAME[/PART/NAME]` of an id."""
-    return parts[len(parts) - 1 - parts[::-1].index("providers") + 2 :] if "providers" in parts else parts
+    """Return `TYPE/NAME[/PART/NAME]` of an id, or of what begins with a provider."""
+    if "providers" in parts:
+        return parts[len(parts) - 1 - parts[::-1].index("providers") + 2 :]
+    return parts[1:] if parts[0].startswith("microsoft.") else parts

@@ -110,14 +110,14 @@ def _recordings(lines: str, read: Read) -> Iterator[Recording]:
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError("it is no object")
-            if isinstance(record.get("exit_code", 0), int):
+            if type(record.get("exit_code", 0)) is int:
                 commands = record.get("modified_command") or record.get("command")
                 moment = _moment(record.get("timestamp"))
                 began = began or moment
                 at = (moment - began).total_seconds() if moment and began else None
                 for command in commands if isinstance(commands, list) else [commands]:
                     yield replace(_recording(command, record, read), at=at)
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise LabError(f"line {number} is no recorded command: {one_line(str(error), 120)}") from error
 
 
@@ -134,6 +134,7 @@ def _recording(command: object, record: Mapping[str, Any], read: Read) -> Record
         output, missing = (output, "the export does not hold the rest") if whole is None else (whole, None)
     elif record.get("output_truncated"):
         missing = one_line(str(record.get("output_missing") or "the rest was not kept"))
+    f"{command}{output}{stderr}".encode()  # JSON may hold halves of characters, which no file can
     return Recording(command, record.get("exit_code", 0), output, stderr, missing)
 
 
