@@ -7,6 +7,8 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +99,15 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
 @pytest.mark.parametrize(("command", "answer"), ROWS)
 def test_what_is_answered(ask: Callable[[str], Any], command: str, answer: Any) -> None:
     assert ask(command) == answer
+
+
+def test_the_log_holds_a_change_of_an_hour_that_only_the_labs_clock_has_seen(tmp_path: Path) -> None:
+    clock = LabClock(time.time() - 600, 20.0)
+    here = LabDirectory.create(tmp_path / "lab", lab.load_scenario("blocked-port"), clock)
+    words = "network nsg rule delete -g prod-rg --nsg-name cache-nsg -n close-legacy-ports"
+    real = datetime.now(UTC)
+    for command in (words, f"monitor activity-log list --start-time {real - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ} "
+                           f"--end-time {real:%Y-%m-%dT%H:%M:%SZ} --query [].operationName.value"):  # fmt: skip
+        done = run_main("ghost.lab.programs.az", shlex.split(command), {"GHOST_LAB_DIR": str(here.path)})
+        assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout) == ["Microsoft.Network/networkSecurityGroups/securityRules/delete"]

@@ -129,6 +129,11 @@ KIND, RULE = 'kind = "security_rule"', 'rule = "close-legacy-ports"'
         ),
         ('security_group = "cache-nsg"', 'security_group = "cash-nsg"', r"no network security group 'cash-nsg'"),
         ('address = "10.20.1.4"', 'address = "10.20.9.4"', r"bad.toml: world: .* 10.20.9.4 lies outside its subnet"),
+        (
+            'subnet = "jobs-subnet"\naddress = "10.20.3.10"',
+            'subnet = "cache-subnet"\naddress = "10.20.2.5"',
+            r"world: interfaces redis-cache-01-nic and jobs-vm-01-nic have one address: 10.20.2.5",
+        ),
         ('client = "web-vm-01"', 'client = "web-vm-09"', r"'web-vm-09'"),
         ('resource_group = "prod-rg"\nprefixes', 'resource_group = "x"\nprefixes', r"no resource group 'x'"),
         (

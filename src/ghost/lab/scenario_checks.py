@@ -39,7 +39,11 @@ def findings(scenario: Case) -> Iterator[Finding]:
         yield _denials(scenario)
     if any(symptom.style for symptom in scenario.symptoms):  # the first format has none
         missing = [style for style in get_args(Style) if style not in {s.style for s in scenario.symptoms}]
-        yield Finding("symptoms in five styles", not missing, f"missing: {', '.join(missing)}" if missing else "")
+        yield Finding(
+            "symptoms in five styles",
+            not missing,
+            f"missing: {', '.join(missing)}; or give none a style" if missing else "",
+        )
 
 
 def _flows(scenario: Scenario) -> Iterator[Finding]:

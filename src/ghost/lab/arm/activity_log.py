@@ -11,12 +11,13 @@ from typing import Any
 
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response
 from ghost.lab.arm.request_routing import IN_SUBSCRIPTION, Call, route
-from ghost.lab.directory import LabDirectory
+from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.tenant import guid, type_in
 
 KEPT = 500
 _CLAUSE = re.compile(r"(?P<field>\w+) (?P<operator>eq|ge|le) '?(?P<value>[^' ]+)'?", re.IGNORECASE)
 _OPERATIONS = {"PUT": "write", "PATCH": "write", "DELETE": "delete"}
+_A_CALL = timedelta(minutes=1)
 _TICKS_AT_EPOCH = 621355968000000000
 
 
@@ -24,7 +25,7 @@ _TICKS_AT_EPOCH = 621355968000000000
 def events(call: Call) -> Response:
     stated = call.request.query.get("$filter", "")
     clauses = {(m["field"].casefold(), m["operator"].casefold()): m["value"] for m in _CLAUSE.finditer(stated)}
-    found = [event for event in _events(call) if _is_asked(event, clauses, call.lab.clock.now())]
+    found = [event for event in _events(call) if _is_asked(event, clauses, call.lab.clock)]
     found.sort(key=lambda event: str(event["eventTimestamp"]), reverse=True)
     note = "" if found or call.world.activity else "a lab logs only its own changes and what its scenario tells"
     return json_response({"value": found}, note=note)
@@ -94,14 +95,20 @@ def _event(
     }
 
 
-def _is_asked(event: dict[str, Any], clauses: dict[tuple[str, str], str], now: datetime) -> bool:
-    """Return whether an event fits the filter. Times after the lab's own are of a client with another clock."""
+def _is_asked(event: dict[str, Any], clauses: dict[tuple[str, str], str], clock: LabClock) -> bool:
+    """Return whether an event fits the filter.
+
+    Times after the lab's own are of a client with another clock. az ends its period at the real time, which the lab's
+    own has left behind: up to then means up to now.
+    """
+    now, real = clock.now(), datetime.fromtimestamp(clock.started + clock.monotonic() / clock.speed, UTC)
     for (field, operator), wanted in clauses.items():
         match field:
             case "eventtimestamp":
                 bound = _moment(wanted)
                 at = _moment(str(event["eventTimestamp"]))
-                if bound <= now and (at < bound if operator == "ge" else at > bound):
+                is_now = bound > now or (operator == "le" and abs(real - bound) < _A_CALL)
+                if not is_now and (at < bound if operator == "ge" else at > bound):
                     return False
             case "resourcegroupname" if event["resourceGroupName"].casefold() != wanted.casefold():
                 return False

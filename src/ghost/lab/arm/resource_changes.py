@@ -146,7 +146,7 @@ def _change(call: Call, *edits: Edit) -> World:
 
 
 def _check_priorities(world: World) -> None:
-    """Raise `ArmError` for two rules of one priority and direction.
+    """Raise `ArmError` for two rules of one priority and direction, or a priority below Azure's lowest.
 
     https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview
     """
@@ -154,6 +154,11 @@ def _check_priorities(world: World) -> None:
         seen: dict[tuple[str, int], str] = {}
         for rule in group["properties"]["securityRules"]:
             place = str(rule["properties"].get("direction")), rule["properties"].get("priority")
+            if isinstance(place[1], int) and place[1] < 100:
+                raise bad_request(
+                    f"Security rule {rule['name']} has invalid Priority. Value provided: {place[1]} Allowed range 100-4096.",
+                    "SecurityRuleInvalidPriority",
+                )
             if place in seen:
                 raise bad_request(
                     f"Security rule {rule['name']} conflicts with rule {seen[place]}. Rules cannot have the same "
