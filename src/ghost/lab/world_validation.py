@@ -60,9 +60,9 @@ def check_world(world: World) -> None:
             world.security_group(interface.security_group)
         if not _inside(interface.address, world.subnet_of(interface).prefix):
             raise LabError(f"interface {interface.name} {interface.address} lies outside its subnet {interface.subnet}")
-    placed: dict[tuple[str, str], str] = {}
+    holders: dict[tuple[str, str], str] = {}
     for interface in world.interfaces:
-        other = placed.setdefault((interface.network, interface.address), interface.name)
+        other = holders.setdefault((interface.network, interface.address), interface.name)
         if other != interface.name:
             raise LabError(f"interfaces {other} and {interface.name} have one address: {interface.address}")
     for machine in world.machines:

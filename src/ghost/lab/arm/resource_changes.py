@@ -156,7 +156,8 @@ def _check_priorities(world: World) -> None:
             place = str(rule["properties"].get("direction")), rule["properties"].get("priority")
             if isinstance(place[1], int) and place[1] < 100:
                 raise bad_request(
-                    f"Security rule {rule['name']} has invalid Priority. Value provided: {place[1]} Allowed range 100-4096.",
+                    f"Security rule {rule['name']} has invalid Priority. Value provided: {place[1]} "
+                    "Allowed range 100-4096.",
                     "SecurityRuleInvalidPriority",
                 )
             if place in seen:
