@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -212,8 +213,12 @@ def world_from_source(
     changed: World = edited(world, source.edits, f"{place}edits")
     if _wrong_with(changed) is None:
         return changed
-    states: list[World] = [edited(world, source.edits[:count]) for count in range(len(source.edits) + 1)]
-    number, wrong = next((n, wrong) for n, state in enumerate(states) if (wrong := _wrong_with(state)) is not None)
+
+    def wrong_after(count: int) -> str | None:
+        return _wrong_with(edited(world, source.edits[:count]))
+
+    number = bisect_left(range(len(source.edits)), True, key=lambda count: wrong_after(count) is not None)
+    wrong = wrong_after(number)
     raise LabError(f"{place}{f'edits[{number - 1}]' if number else 'world'}: {wrong}")
 
 
