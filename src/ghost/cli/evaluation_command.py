@@ -155,9 +155,8 @@ def _directory(keep_in: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="ghost-eval-", ignore_cleanup_errors=True) as temporary:
             yield Path(temporary)
         return
-    directory = keep_in.absolute() / f"eval-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    private_dir(directory)
-    yield directory
+    kept = private_dir(keep_in.absolute())
+    yield Path(tempfile.mkdtemp(prefix=f"eval-{datetime.now(UTC):%Y%m%d-%H%M%S}-", dir=kept))
 
 
 def _words(run: Run, wish: Wish) -> tuple[str, ...]:
