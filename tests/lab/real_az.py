@@ -90,8 +90,9 @@ def _whole(environment: Mapping[str, str], cwd: Path) -> dict[str, str]:
 
 
 def settings(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an emulator with settings that several emulators share, so that az builds its index once."""
+    """The environment of an emulator with settings that several emulators share, one after another: az builds its index
+    once.
+    """
     shared = home / "config"
-    if not shared.exists():
-        shutil.copytree(environment["AZURE_CONFIG_DIR"], shared)
+    shutil.copytree(environment["AZURE_CONFIG_DIR"], shared, dirs_exist_ok=True)
     return {**environment, "AZURE_CONFIG_DIR": str(shared)}
