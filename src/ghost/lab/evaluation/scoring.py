@@ -38,7 +38,8 @@ def score(scenario: Case, report: Mapping[str, Any], commands: Iterable[str] = (
     truth, causes = scenario.truth, list(report.get("causes") or [])
     beyond = unverifiable_layers(scenario)
     present = [fault for fault in truth.faults if known_kinds()[fault.kind].layer not in beyond]
-    found = [fault for fault in present if any(names(cause, fault) for cause in causes)]
+    supported = [cause for cause in causes if cause.get("supported", True)]  # a guess is not a finding
+    found = [fault for fault in present if any(names(cause, fault) for cause in supported)]
     false = [cause for cause in causes if not any(names(cause, fault) for fault in truth.faults)]
     default = scenario.flows[0].name
     of_flow = [fault for fault in present if (fault.flow or default) == (flow or default)] or present
