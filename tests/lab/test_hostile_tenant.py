@@ -18,6 +18,7 @@ from ghost.lab.edits import Edit, edited
 from ghost.lab.tenant_conditions import TenantConditions
 from tests.lab.in_process import run_main
 
+SUBSCRIPTION = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211"
 ROUTES = "az network nic show-effective-route-table -g prod-rg -n web-vm-01-nic"
 RUN = "az vm run-command invoke -g prod-rg -n web-vm-01 --command-id RunShellScript --scripts hostname"
 NO_TABLES = TenantConditions(forbidden_reads=("Microsoft.Network/routeTables/read",))
@@ -49,6 +50,19 @@ def test_the_labs_az_in_a_hostile_tenant(
     done = run_main("ghost.lab.programs.az", shlex.split(command)[1:], {"GHOST_LAB_DIR": str(here.path)})
     said = (done.stdout + done.stderr).decode()
     assert (done.returncode, printed in said) == (status, True), said
+
+
+def test_a_program_that_may_write_nothing_is_throttled_and_logged_out_by_the_clock(tmp_path: Path) -> None:
+    """As in the sandbox of safe commands."""
+    tenant = TenantConditions(throttle=2, login_expires_after=1000)
+    here = _lab(tmp_path / "lab", tenant)
+    (here.path / "state.lock").unlink(missing_ok=True)
+    (here.path / "state.lock").mkdir()
+    environment = {"GHOST_LAB_DIR": str(here.path)}
+    assert run_main("ghost.lab.programs.az", ["vm", "list", "-d"], environment).returncode == 0
+
+    later = replace(here, clock=LabClock(time.time() - 300, 20.0))
+    assert answer(later, Request("GET", f"{SUBSCRIPTION}?api-version=2022-01-01")).status == 401
 
 
 def test_a_fleet_is_listed_and_changed_like_other_machines(tmp_path: Path) -> None:

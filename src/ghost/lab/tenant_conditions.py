@@ -22,7 +22,7 @@ class TenantConditions:
     in_progress_seconds: float = 0.0
     """How long an operation stays InProgress."""
     login_expires_after: int | None = None
-    """Requests until the login expires."""
+    """Requests until the login expires; one is counted in every 4 s of the lab at least."""
 
 
 LONGEST_SECONDS = 86_400.0
