@@ -16,7 +16,6 @@ from ghost import net
 from ghost.lab.arm.api_messages import Response, bad_request, json_response
 from ghost.lab.arm.request_routing import IN_SUBSCRIPTION, Call, route
 from ghost.lab.tenant import folded
-from ghost.lab.wire.refusals import refusal_of
 from ghost.lab.world import World
 
 if TYPE_CHECKING:
@@ -155,6 +154,8 @@ def _ends_of(world: World, traffic: Traffic, logs: list[str]) -> Iterator[Row]:
 
 def _gets_there(world: World, flow: net.Flow, nic: Interface) -> bool:
     """Return whether packets of a flow that its sender's groups let out come to the groups of the destination."""
+    from ghost.lab.wire.refusals import refusal_of
+
     stop = net.walk(world.network, flow, source=nic.id).blocker
     if stop is None or refusal_of(stop, flow.destination_port) is not None:
         return True
