@@ -225,15 +225,7 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             return
         way.appliances = (*way.appliances, key(there.id))
         if firewall is None:
-            for hop in forwarding(network, there, way.flow, state):
-                yield hop
-                if hop.flow is not None:
-                    way.passed[key(there.id)], way.flow = way.flow, hop.flow
-            if (number := interfaces_of_machine(network, there)) > 1:
-                reason = (
-                    f"by which of its {number} interfaces {name_of(there.machine or '')} sends on is not told by Azure"
-                )
-                yield Hop("appliance", there.id, "unknown", reason)
+            if not (yield from _through_appliance(network, there, way, state)):
                 return
         else:
             hop = _at_firewall(network, firewall, way, is_answer=is_answer)
@@ -241,6 +233,19 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             if hop.stops or way.flow.destination_address == firewall.address:
                 return
         here = there
+
+
+def _through_appliance(network: Network, there: Interface, way: _Way, state: State) -> Generator[Hop, None, bool]:
+    """Yield what an appliance does with a packet that is not for it; return whether it is known where it goes then."""
+    for hop in forwarding(network, there, way.flow, state):
+        yield hop
+        if hop.flow is not None:
+            way.passed[key(there.id)], way.flow = way.flow, hop.flow
+    number = interfaces_of_machine(network, there)
+    if number > 1:
+        reason = f"by which of its {number} interfaces {name_of(there.machine or '')} sends on is not told by Azure"
+        yield Hop("appliance", there.id, "unknown", reason)
+    return number <= 1
 
 
 def _doubted_route(hop: Hop, here: Interface, way: _Way, *, is_answer: bool) -> Hop:

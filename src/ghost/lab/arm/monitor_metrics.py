@@ -71,7 +71,8 @@ def metrics(call: Call) -> Response:
 
 def _moments(query: dict[str, str], now: datetime) -> list[datetime]:
     """Return the beginnings of the intervals asked for, and the end; the last hour if none was asked for."""
-    hours, minutes = (_INTERVAL.fullmatch(query.get("interval", "PT1M")) or _INTERVAL.fullmatch("PT1M")).groups()  # type: ignore[union-attr]
+    stated = _INTERVAL.fullmatch(query.get("interval", "PT1M"))
+    hours, minutes = stated.groups() if stated else (None, None)
     step = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) or timedelta(minutes=1)
     first, last = now - timedelta(hours=1), now
     begin, _, end = unquote(query.get("timespan", "")).partition("/")
@@ -155,11 +156,7 @@ class _Translation:
 
     @property
     def failed(self) -> float:
-        return self.attempted * max(0.0, 1 - self.ports / self.wanted) if self.wanted else 0.0
-
-    @property
-    def wanted(self) -> float:
-        return self.used
+        return self.attempted * max(0.0, 1 - self.ports / self.used) if self.used else 0.0
 
 
 def _translations(world: World, body: Body) -> Iterator[_Translation]:
