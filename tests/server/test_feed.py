@@ -157,3 +157,22 @@ def test_closing_delivers_what_waits_and_then_ends() -> None:
         assert feed.follow(None) is None
 
     in_a_loop(work)
+
+
+def test_a_client_that_leaves_as_an_event_arrives_is_not_waited_for() -> None:
+    """Its stream went on for a heartbeat without being woken, and a server that stopped in that time had to cancel it."""
+
+    async def work(feed: Feed) -> None:
+        for rounds in range(4):
+            follower = feed.follow(None)
+            waiting = asyncio.create_task(follower.next(60))
+            await asyncio.sleep(0.01)
+            follower.give(b"event")
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            ended = waiting.done()
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            assert ended or waiting.cancelled(), rounds
+
+    in_a_loop(work)

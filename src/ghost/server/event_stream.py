@@ -50,7 +50,8 @@ class EventStream(Response):
         content: bytes | None = _BEGIN
         while content is not None:
             body = {"type": "http.response.body", "body": content or _HEARTBEAT, "more_body": True}
-            await asyncio.wait_for(send(body), SEND_SECONDS)
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(body)
             content = await self._follower.next(HEARTBEAT_SECONDS)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

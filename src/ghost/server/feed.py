@@ -115,7 +115,9 @@ class Follower:
         """Return all waiting events; empty after `seconds` without any; None at the end of the stream."""
         if not self._events and not self._feed.closed:
             try:
-                await asyncio.wait_for(self._ready.wait(), seconds)
+                # Not `wait_for`: before Python 3.12 it loses a cancellation that meets an event.
+                async with asyncio.timeout(seconds):
+                    await self._ready.wait()
             except TimeoutError:
                 return b""
         self._ready.clear()
