@@ -160,7 +160,7 @@ def test_closing_delivers_what_waits_and_then_ends() -> None:
 
 
 def test_a_client_that_leaves_as_an_event_arrives_is_not_waited_for() -> None:
-    """Its stream went on for a heartbeat without being woken, and a server that stopped in that time had to cancel it."""
+    """Its stream went on until a heartbeat, unwoken, and a server that stopped meanwhile had to cancel it."""
 
     async def work(feed: Feed) -> None:
         for rounds in range(4):
