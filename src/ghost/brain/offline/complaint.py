@@ -1,6 +1,6 @@
 """What the engineer complains about, as traffic: one or several flows, each with its candidates.
 
-A candidate says for each of its pieces where it came from, so that the report can tell what was stated and what guessed.
+A candidate says for each of its pieces where it came from: the report tells what was stated and what guessed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ghost.net import Flow
 
 Kind = Literal["unreachable", "slow", "intermittent", "reset", "refused", "dns"]
 PortOrigin = Literal["stated", "listener", "balancer", "rule", "observed", "usual", ""]
-"""`stated`: by words, a pasted error or an option; `usual`: guessed from the name of a product; empty: no port is known."""
+"""`stated`: by words, a pasted error or an option; `usual`: guessed from the name of a product; empty: not known."""
 
 GUESSED: Final = ("usual", "")
 
@@ -59,6 +59,16 @@ class Candidate:
 
     def __str__(self) -> str:
         return f"{self.traffic} from {self.source.label} to {self.destination.label}"
+
+
+@dataclass(frozen=True)
+class StatedEnds:
+    """What options state beside the sentence; they win over its words. Empty: not stated."""
+
+    source: str = ""
+    destination: str = ""
+    port: int | None = None
+    protocol: str = ""
 
 
 @dataclass(frozen=True)
