@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         owner_in,
     )
     from ghost.net.services import REFUSES_WITH
-    from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces
+    from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces, read_of
     from ghost.net.tenant_bodies import network_of
     from ghost.net.walk_sets import FIRST_PUBLIC, Part, ports_to, public_address_of, sources_of
     from ghost.net.walks import resolution_of, walk
@@ -128,6 +128,7 @@ __all__ = [
     "public_address_of",
     "read_guest",
     "read_interfaces",
+    "read_of",
     "read_routes",
     "resolution_of",
     "routes_from_effective_table",
@@ -178,6 +179,7 @@ _MODULES = {
     "proposed": "ghost.net.proposals",
     "public_address_of": "ghost.net.walk_sets",
     "read_interfaces": "ghost.net.snapshot",
+    "read_of": "ghost.net.snapshot",
     "resolution_of": "ghost.net.walks",
     "sources_of": "ghost.net.walk_sets",
     "walk": "ghost.net.walks",

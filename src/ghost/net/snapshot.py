@@ -41,7 +41,7 @@ class Answer:
 def needed(network: Network, flows: Iterable[Flow]) -> list[Read]:
     """Return the reads that walks of these flows still need, without repetition."""
     missing = dict.fromkeys(missing for flow in flows for missing in walk(network, flow).missing)
-    return [_read_of(network, each) for each in missing if is_readable(each)]
+    return [read_of(network, each) for each in missing if is_readable(each)]
 
 
 def absorb(network: Network, read: Read, answer: Answer) -> Network:
@@ -78,7 +78,7 @@ def look_up(
         except Unread as unread:
             if unread.missing is None:
                 break
-            read = _read_of(network, unread.missing)
+            read = read_of(network, unread.missing)
             network = absorb(network, read, execute(read))
     return network, None
 
@@ -106,7 +106,8 @@ def collect(
     return network
 
 
-def _read_of(network: Network, missing: Missing) -> Read:
+def read_of(network: Network, missing: Missing) -> Read:
+    """Return the read that tells what is missing; another subscription than that of the interfaces is named."""
     home = next((subscription_of(interface.id) for interface in network.all(Interface).values()), "")
     return Read(argv_of(missing, home), missing)
 

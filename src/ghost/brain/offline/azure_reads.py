@@ -46,6 +46,8 @@ class Reading:
     why: str = ""
     """Why there is no answer, as a clause."""
     record: str | None = None
+    text: str = ""
+    """All that was printed."""
 
     @property
     def ok(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ghost.brain.offline.azure_reads import Outcome, Read, Reading, reading_of
 from ghost.brain.offline.steps import Call, Question, Step, Steps
-from ghost.net import Direction
+from ghost.net import Direction, Flow, Mend, Missing, Network
 
 LAYERS = (
     "local_probe",
@@ -47,6 +47,10 @@ class Cause:
     """Of the flow, where it is not the symptom's."""
     likely: bool = False
     """The records leave another kind possible."""
+    flow: Flow | None = None
+    """What it stops, where configuration tells it."""
+    mend: Mend | None = None
+    """The change with which the flow was walked again and passes."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,10 @@ class Case:
     verdicts: list[Call] = field(default_factory=list)
     """Hypothesis changes that the next turn makes before its calls."""
     asked: int = 0
+    network: Network = field(default_factory=Network)
+    """What was read of the tenant; `reference` of each resource is the audit id of its read."""
+    asked_of_azure: set[Missing] = field(default_factory=set)
+    """What was read, or tried to be, for `network`."""
     ends: tuple[str, str] = ("", "")
     """Source and destination of the symptom's traffic: machines or addresses."""
 
