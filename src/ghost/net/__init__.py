@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ghost.net.names import dns_name
     from ghost.net.network import Missing, Network
     from ghost.net.proposals import check_form, proposed
+    from ghost.net.recorded_reads import home_in, missing_of
     from ghost.net.resources import (
         EffectiveGroups,
         EffectiveRoutes,
@@ -113,11 +114,13 @@ __all__ = [
     "groups_from_effective_nsg",
     "groups_of",
     "health_of",
+    "home_in",
     "is_address",
     "key",
     "kinds_seen_as",
     "known_kinds",
     "look_up",
+    "missing_of",
     "name_of",
     "needed",
     "network_of",
@@ -172,7 +175,9 @@ _MODULES = {
     "explain": "ghost.net.faults",
     "kinds_seen_as": "ghost.net.fault_kinds",
     "known_kinds": "ghost.net.fault_kinds",
+    "home_in": "ghost.net.recorded_reads",
     "look_up": "ghost.net.snapshot",
+    "missing_of": "ghost.net.recorded_reads",
     "name_of": "ghost.net.resources",
     "needed": "ghost.net.snapshot",
     "ports_to": "ghost.net.walk_sets",
