@@ -98,3 +98,22 @@ def test_a_result_that_disagrees_with_a_decision_is_told_with_the_four_steps(ben
     ]
     for step in ("(1)", "(2)", "(3)", "(4)"):
         assert step in results[3]["_meta"]["conflict_instruction"]
+
+
+def test_code_of_this_process_gets_all_that_a_command_printed_also_after_a_resume(bench):
+    """Not the result, nor a file of the conversation. What was cut in the record is whole for code."""
+    rows = [{"name": f"vm-{n}", "text": "x" * 200} for n in range(200)]
+    bench.outputs["az vm list"] = (0, json.dumps(rows))
+    investigation = bench.investigation([turn("", READ, PROBE, READ), turn("", complete())])
+    investigation.begin("vm-1 cannot reach vm-2")
+    investigation.run()
+    again = bench.investigation([], investigation.session)
+    for conversation in (investigation.conversation, again.conversation):
+        listed, probed, repeated = conversation[2].results
+        assert json.loads(listed.real_output) == json.loads(repeated.real_output) == rows
+        assert listed.result["output_metadata"]["truncation_applied"]
+        assert "vm-150" not in json.dumps(listed.result) + repr(listed)
+        assert probed.real_output is None  # it failed: it may have printed a part
+    assert "vm-150" not in investigation.session.paths(bench.root).turns.read_text()
+    (bench.root / "audit" / "output" / f"{ONE}.txt").write_text("[]")
+    assert bench.investigation([], investigation.session).conversation[2].results[0].real_output is None

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from ghost.agent.session import SessionPaths
+from ghost.errors import RecordError
 from ghost.records import read_valid_records
-from ghost.shell import recorded_output
+from ghost.shell import TopologyAnonymizer, recorded_output, whole_output
 
 Context = Literal["[LOCAL]", "[CLOUD]"]
 
@@ -55,6 +58,8 @@ class Evidence(Mapping[str, dict[str, Any]]):
     def __init__(self, path: Path) -> None:
         records, self.broken_lines = read_valid_records(path)
         self._audit_dir = path.parent
+        mapping = SessionPaths(path.parent, path.stem.removeprefix("shell_audit_")).anonymization_map
+        self._mapping = TopologyAnonymizer(mapping) if mapping.exists() else None
         self._records: dict[str, dict[str, Any]] = {}
         self.repeated: list[str] = []
         """Ids that occur more than once in the file. The shell writes each id once; the first record counts."""
@@ -80,6 +85,19 @@ class Evidence(Mapping[str, dict[str, Any]]):
         Raises `RecordError` with the reason if it is not on record or was changed.
         """
         return recorded_output(self._records[audit_id], self._audit_dir)
+
+    def real_output(self, audit_id: str) -> str | None:
+        """Return all that a command printed, with the real values behind placeholders, for code of this process.
+
+        None where it failed, or a part is not on record.
+        """
+        with suppress(KeyError, RecordError):
+            return self.restored(whole_output(self._records[audit_id], self._audit_dir))
+        return None
+
+    def restored(self, text: str) -> str:
+        """Return `text` with the real values behind the placeholders of private mode."""
+        return self._mapping.restore(text) if self._mapping is not None else text
 
     def problems(self, audit_ids: Iterable[str]) -> list[str]:
         """Return why these records cannot support a statement; empty if they can.

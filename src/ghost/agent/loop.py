@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -117,17 +117,19 @@ class Investigation:
         """
         for asked, call in zip(calls, made, strict=True):
             self.console.calling(call)
-            result = ToolResult(asked.id, asked.name, self._call(call))
+            result = replace(self._call(call), call_id=asked.id, name=asked.name)
             self.save()
             self.turns.result(result)
             results.append(result)
             self.console.returned(call, result.result)
         self.conversation.append(ToolResults(tuple(results)))
 
-    def _call(self, call: ToolCall) -> dict[str, Any]:
+    def _call(self, call: ToolCall) -> ToolResult:
         if self.session.completion is not None:
-            return {"status": "error", "error": "investigation_complete", "message": AFTER_THE_END}
-        result = self.tools.call(call)
+            ended = {"status": "error", "error": "investigation_complete", "message": AFTER_THE_END}
+            return ToolResult(call.id, call.name, ended)
+        called = self.tools.call(call)
+        result = called.result
         meta = count_denial(
             self.session,
             call,
@@ -136,7 +138,7 @@ class Investigation:
             limit=self.max_denials,
             at=isoformat(self.clock.now()),
         )
-        return {**result, "_meta": {**result.get("_meta", {}), **meta}} if meta else result
+        return replace(called, result={**result, "_meta": {**result.get("_meta", {}), **meta}}) if meta else called
 
     def _answered_before(self) -> list[ToolResult]:
         """Return the results already recorded for the last turn, to be merged with those of the open calls."""

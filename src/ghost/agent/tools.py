@@ -6,6 +6,7 @@ A brain can reach nothing else. Arguments are validated first; a wrong call is r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -29,7 +30,9 @@ from ghost.agent.tool_arguments import (
     ManageHypotheses,
     RunShellCmd,
 )
-from ghost.brain import ToolCall
+from ghost.brain import ToolCall, ToolResult
+from ghost.errors import RecordError
+from ghost.shell import whole_output
 
 
 class Shell(Protocol):
@@ -40,6 +43,7 @@ class Orchestrator(Protocol):
     def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]: ...
 
 
+SHELL: Final = "run_shell_cmd"
 REPEATED_WITHIN_SECONDS: Final = 60
 
 
@@ -60,16 +64,19 @@ class Tools:
         session: Session,
         evidence: Callable[[], Evidence],
         now: Callable[[], str],
+        real: Callable[[str], str] = str,
     ) -> None:
+        """`real` returns a text with the real values behind the placeholders of private mode."""
         self._shell = shell
         self._orchestrator = orchestrator
         self._session = session
         self._evidence = evidence
         self._now = now
+        self._real = real
         self._reads: dict[str, _Read] = {}
         """Reads of Azure since the last command that may have changed something; none in a new process."""
         self._tools: dict[str, Callable[[Any], dict[str, Any]]] = {
-            "run_shell_cmd": self._run_shell_cmd,
+            SHELL: self._run_shell_cmd,
             "capture_traffic": self._capture_traffic,
             "check_task": self._check_task,
             "cancel_task": self._cancel_task,
@@ -78,7 +85,18 @@ class Tools:
             "complete_investigation": self._complete_investigation,
         }
 
-    def call(self, call: ToolCall) -> dict[str, Any]:
+    def call(self, call: ToolCall) -> ToolResult:
+        result = self._called(call)
+        return ToolResult(call.id, call.name, result, self._real_output(result) if call.name == SHELL else None)
+
+    def _real_output(self, response: dict[str, Any]) -> str | None:
+        """Return all that a command printed, with real values; None where it failed, or a part is not kept."""
+        if response.get("status") == "completed":
+            with suppress(RecordError):
+                return self._real(whole_output(response))
+        return None
+
+    def _called(self, call: ToolCall) -> dict[str, Any]:
         if call.name not in self._tools:
             return {
                 "status": "error",

@@ -7,11 +7,12 @@ orchestrator and the hypothesis log hold no output and are stored as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ghost.agent.audit_evidence import Evidence
 from ghost.brain import MemoryNote, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, Usage, UserMessage
 from ghost.records import ChainedLog, Head, read_valid_records
 from ghost.shell import redact
@@ -95,10 +96,10 @@ def recorded_symptom(path: Path) -> str | None:
     return next((str(record.get("text", "")) for record in records if record.get("kind") == "user"), None)
 
 
-def read_conversation(path: Path, audit: Mapping[str, dict[str, Any]]) -> tuple[list[Message], list[ToolCall], int]:
+def read_conversation(path: Path, audit: Evidence) -> tuple[list[Message], list[ToolCall], int]:
     """Return the conversation in `path`, the open calls of its last turn, and the number of turns.
 
-    `audit` maps audit ids to shell records. A result whose record is missing tells the brain so.
+    Outputs are those of the shell's records in `audit`. A result whose record is missing tells the brain so.
     """
     records, _ = read_valid_records(path)
     messages: list[Message] = []
@@ -123,7 +124,7 @@ def read_conversation(path: Path, audit: Mapping[str, dict[str, Any]]) -> tuple[
 
 
 def _messages(
-    records: list[dict[str, Any]], audit: Mapping[str, dict[str, Any]]
+    records: list[dict[str, Any]], audit: Evidence
 ) -> Iterator[UserMessage | ResumeNote | MemoryNote | Turn | ToolResult]:
     for record in records:
         match record.get("kind"):
@@ -137,12 +138,13 @@ def _messages(
                 calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in record.get("tool_calls", []))
                 yield Turn(str(record.get("text", "")), calls, Usage(**record.get("usage", {})), record.get("state"))
             case "result":
-                yield ToolResult(str(record["call_id"]), str(record["name"]), _result(record, audit))
+                real_output = audit.real_output(str(record.get("audit_id")))
+                yield ToolResult(str(record["call_id"]), str(record["name"]), _result(record, audit), real_output)
             case _:
                 continue
 
 
-def _result(record: dict[str, Any], audit: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _result(record: dict[str, Any], audit: Evidence) -> dict[str, Any]:
     kept = dict(record.get("kept") or {})
     audit_id = record.get("audit_id")
     if audit_id is None:

@@ -77,6 +77,9 @@ class ToolResult:
     call_id: str
     name: str
     result: dict[str, Any]
+    real_output: str | None = field(default=None, repr=False, compare=False)
+    """All that a command printed, with real values in private mode, for code of this process; None where a part is not
+    on record. Never written to a file, never part of a text for a model."""
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class _Run:
         turns = TurnLog(self.paths.turns)
         investigation = Investigation(
             brain=ShownBrain(self.chosen.brain, self.narration),
-            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now),
+            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now, safe_shell.real),
             session=self.session,
             session_file=self.workspace.session_file,
             turns=turns,

@@ -127,6 +127,10 @@ class SafeExecShell:
         """`text` with the placeholders of private mode; unchanged without it."""
         return self._anonymizer.anonymize(text) if self._anonymizer is not None else text
 
+    def real(self, text: str) -> str:
+        """`text` with the values behind the placeholders of private mode: for code of this process and the terminal."""
+        return self._anonymizer.restore(text) if self._anonymizer is not None else text
+
     @staticmethod
     def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
         """How a command is taken apart and judged, by which rule, and the nearest SAFE one; nothing runs."""

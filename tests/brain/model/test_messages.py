@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic_ai import ModelRequest, ModelResponse
 from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ThinkingPart, ToolCallPart
 
-from ghost.agent.turns import TurnLog, read_conversation
+from ghost.agent import Evidence, TurnLog, read_conversation
 from ghost.brain import MemoryNote, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 from ghost.brain.model.messages import MAX_CALLS, to_messages, to_turn
 
@@ -54,7 +54,7 @@ def test_a_turn_survives_the_file_of_turns_with_the_state_of_its_provider(tmp_pa
     )
     for result in results.results:
         log.result(result)
-    read, unanswered, turns = read_conversation(tmp_path / "turns.jsonl", {})
+    read, unanswered, turns = read_conversation(tmp_path / "turns.jsonl", Evidence(tmp_path / "none"))
     assert (read, unanswered, turns) == ([*conversation, results], [], 1)
     assert messages_of(read) == messages_of([*conversation, results])
     parts = messages_of(read)[1]["parts"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from string import Template
@@ -46,8 +46,8 @@ class Reading:
     why: str = ""
     """Why there is no answer, as a clause."""
     record: str | None = None
-    text: str = ""
-    """All that was printed."""
+    text: str = field(default="", repr=False)
+    """All that was printed, with real values."""
 
     @property
     def ok(self) -> bool:
@@ -91,11 +91,13 @@ def reading_of(result: dict[str, Any]) -> Reading:
             f"{_exit_meaning(exit_code)} (exit {exit_code}): {message}",
             record,
         )
-    if (result.get("output_metadata") or {}).get("truncation_applied"):
+    whole = result.get("real_output")
+    if whole is None and (result.get("output_metadata") or {}).get("truncation_applied"):
         return Reading(
             Outcome.TRUNCATED, cited, None, 0, f"the answer exceeded the output limit, record {record}", record
         )
-    return Reading(Outcome.OK, cited, _json_or_text(output), 0, record=record)
+    text = output if whole is None else str(whole)
+    return Reading(Outcome.OK, cited, _json_or_text(text), 0, record=record, text=text)
 
 
 def _exit_meaning(exit_code: Any) -> str:

@@ -92,6 +92,7 @@ class Record:
     """Index of the message that holds the result."""
     call: ToolCall
     result: dict[str, Any]
+    """With `real_output`, where there is one."""
 
 
 @dataclass
@@ -158,7 +159,8 @@ def _records(conversation: Sequence[Message]) -> list[Record]:
         elif isinstance(message, ToolResults):
             for result in message.results:
                 if result.call_id in calls:
-                    records.append(Record(position, calls[result.call_id], result.result))
+                    whole = {"real_output": result.real_output} if result.real_output is not None else {}
+                    records.append(Record(position, calls[result.call_id], {**result.result, **whole}))
     return records
 
 

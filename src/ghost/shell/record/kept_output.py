@@ -58,22 +58,27 @@ def keep(audit_dir: Path, audit_id: str, text: str) -> KeptOutput:
     return KeptOutput(path, hashlib.sha256(content).hexdigest(), len(content))
 
 
-def whole_output(response: Mapping[str, Any]) -> str:
-    """Return all that a command printed, for code: of a response of the shell, of which `output` may be a part.
+def whole_output(told: Mapping[str, Any], audit_dir: Path | None = None) -> str:
+    """Return all that a command printed, for code: of a response of the shell, of which `output` may be a part, or of
+    its record in `audit_dir`.
 
     Raises `RecordError` with the reason where that is not known: it failed or was ended, or too much was printed.
     """
-    told, audit_id = response["output_metadata"], response["audit_id"]
-    if response["status"] != "completed" or response["exit_code"] != 0:
-        raise RecordError(f"the command of {audit_id} failed: it may have printed only a part")
+    if told["status"] != "completed" or told["exit_code"] != 0:
+        raise RecordError(f"the command of {told['audit_id']} failed: it may have printed only a part")
+    text = recorded_output(told, audit_dir) if audit_dir is not None else _of_response(told)
+    if text.endswith(UNFINISHED):
+        raise RecordError(f"the output of {told['audit_id']} ends in an unfinished line")
+    return text
+
+
+def _of_response(response: Mapping[str, Any]) -> str:
+    told = response["output_metadata"]
     if not told["truncation_applied"]:
         return str(response["output"])
     if "full_output" not in told:
-        raise _not_kept(audit_id, told.get("full_output_missing"))
-    text = _read(Path(told["full_output"]), told.get("full_output_sha256"), told.get("full_output_bytes"))
-    if text.endswith(UNFINISHED):
-        raise RecordError(f"the output of {audit_id} ends in an unfinished line")
-    return text
+        raise _not_kept(response["audit_id"], told.get("full_output_missing"))
+    return _read(Path(told["full_output"]), told.get("full_output_sha256"), told.get("full_output_bytes"))
 
 
 def recorded_output(record: Mapping[str, Any], audit_dir: Path) -> str:
