@@ -30,6 +30,7 @@ from ghost.net.security import (
 
 if TYPE_CHECKING:
     from ghost.net.admin_rules import AdminRules
+    from ghost.net.az_changes import commands_for
     from ghost.net.effective import InterfaceRoutes, groups_of, routes_of, tags_of
     from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
     from ghost.net.faults import Fault, explain
@@ -104,6 +105,7 @@ __all__ = [
     "absorb",
     "check_form",
     "collect",
+    "commands_for",
     "default_rules",
     "dns_name",
     "evaluate_gates",
@@ -170,6 +172,7 @@ _MODULES = {
     "Walk": "ghost.net.hops",
     "absorb": "ghost.net.snapshot",
     "check_form": "ghost.net.proposals",
+    "commands_for": "ghost.net.az_changes",
     "collect": "ghost.net.snapshot",
     "dns_name": "ghost.net.names",
     "explain": "ghost.net.faults",

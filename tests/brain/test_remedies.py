@@ -1,0 +1,141 @@
+"""Each change that mends a network is made by `az` commands: known to az, RISKY, and the flow then passes."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ghost import lab
+from ghost.agent.az_preflight import preflight
+from ghost.brain.offline.remedies import advice_for, commands_for
+from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.scenario import Scenario
+from ghost.lab.tenant import interface_id
+from ghost.net import EffectiveRoutes, Fault, Flow, Interface, Network, VirtualNetwork, explain, proposed
+from ghost.net.balancing.changes import AddGroup, AttachPublicAddress
+from ghost.net.balancing.resources import NatGateway
+from ghost.net.changes import AllowAccess, StartMachine, SyncPeering
+from ghost.net.hops import Hop, Mend
+from ghost.shell import classify
+from tests.lab.in_process import run_main
+from tests.lab.test_conformance import hub_scenario
+
+SCENARIOS = {
+    "RemoveRule": "blocked-port",
+    "StartMachine": "dns-imaging-names",
+    "SetRecord": "dns-report-files",
+    "LinkZone": "dns-sql-imaging",
+    "EnableServiceEndpoint": "paas-scan-upload",
+    "ConnectPeering": "peering-orders-db",
+    "AllowForwarded": "peering-orders-timeouts",
+    "UseRemoteGateway": "peering-plant-line",
+    "AddAddressRule AddSubnetRule": "two-month-end",
+    "EnableForwarding": "two-portal-erp",
+    "RemoveRoute": "two-report-replica",
+}
+"""Changes that the lab's az makes."""
+UNSIMULATED = {
+    "AllowAtFirewall": "hub-nightly-jobs",
+    "AddNatGateway": "nat-nightly-feed",
+    "RemoveAdminRule": "rules-edi-share",
+}
+PROPOSALS = [
+    "rule databases-nsg allow-all 111 Inbound Allow * * VirtualNetwork 1-1024,8080",
+    "route spoke-routes there 10.99.0.0/16 VirtualAppliance 10.0.1.4",
+    "balance orders-lb Tcp 9443 9444",
+    "private shop-vnet services",
+    "nat-gateway shop-vnet services",
+    "service-rule retailassets shop-vnet services",
+    "service-rule retail-vault shop-vnet services",
+    "service-rule retail-sql shop-vnet services",
+    "service-address retailassets 20.1.2.4-20.1.2.9",
+    "service-address retail-vault 20.1.2.0/24",
+    "service-address retail-sql 20.1.2.4-20.1.2.9",
+    "service-address retail-cache 20.1.2.4",
+    "public-access retailassets",
+    "public-access retail-vault",
+    "public-access retail-sql",
+    "public-access retail-cache",
+]
+
+
+def _faults(scenario: Scenario, network: Network) -> dict[Flow, list[Fault]]:
+    found: dict[Flow, list[Fault]] = {}
+    world = scenario.world
+    machines = {machine.name for machine in world.machines}
+    for ends in scenario.flows:
+        source, destination = (
+            world.address_of(end) if end in machines else end for end in (ends.source, ends.destination)
+        )
+        flow = Flow(ends.protocol, source, None, destination, ends.port)
+        sender = interface_id(world, world.machine(ends.source)) if ends.source in machines else None
+        found[flow] = explain(network, flow, source=sender)
+    return found
+
+
+def _wrong(commands: tuple[str, ...]) -> list[Any]:
+    return [
+        (command, classify(command), preflight(command))
+        for command in commands
+        if classify(command)[0] != "RISKY" or preflight(command) is not None
+    ]
+
+
+def test_printed_commands_mend_the_fault_in_the_lab(tmp_path: Path) -> None:
+    wrong: list[Any] = []
+    for kinds, name in {**SCENARIOS, **UNSIMULATED}.items():
+        scenario = lab.load_scenario(name)
+        home = LabDirectory.create(tmp_path / name, scenario, LabClock(1_700_000_000.0, 1e-12))
+        network = home.world.network
+        faults = {fault for each in _faults(scenario, network).values() for fault in each if fault.mend}
+        made = {type(fault.mend).__name__: commands_for(fault.mend, network) for fault in faults if fault.mend}
+        wrong += [(name, made)] if not set(kinds.split()) <= made.keys() or () in made.values() else []
+        wrong += [each for commands in made.values() for each in _wrong(commands)]
+        if kinds in UNSIMULATED:
+            continue
+        for command in dict.fromkeys(command for commands in made.values() for command in commands):
+            done = run_main("ghost.lab.programs.az", shlex.split(command)[1:], {"GHOST_LAB_DIR": str(home.path)})
+            wrong += [(command, done.stderr)] if done.returncode else []
+        left = {fault.kind for each in _faults(scenario, home.world.network).values() for fault in each if fault.mend}
+        wrong += [(name, left)] if left else []
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_every_other_change_has_commands_that_az_knows() -> None:
+    network = hub_scenario().world.network
+    nic = next(iter(network.all(Interface).values()))
+    gateway = next(iter(network.all(NatGateway).values()))
+    closed, stale = (
+        replace(
+            network.one(VirtualNetwork, home.id), peerings=tuple(replace(p, allow_access=False) for p in home.peerings)
+        )
+        for home in [*network.all(VirtualNetwork).values()][:2]
+    )
+    network = network.with_resources(VirtualNetwork, [closed, stale]).without(EffectiveRoutes)
+    mends: list[Mend] = [proposed(text, network) for text in PROPOSALS]
+    mends += [
+        AddGroup(nic.id, Flow("Tcp", "20.1.2.3", None, nic.address, 443)),
+        AttachPublicAddress(gateway.id),
+        AllowAccess((closed.id, closed.peerings[0].remote)),
+        SyncPeering(closed.id, closed.peerings[0].remote),
+        StartMachine(f"{nic.id.partition('/providers/')[0]}/providers/Microsoft.Compute/virtualMachineScaleSets/"
+                     "pool/virtualMachines/3"),
+    ]  # fmt: skip
+    commands = [commands_for(mend, network) for mend in mends]
+    assert not [wrong for each in commands for wrong in _wrong(each)]
+    assert all(commands), [mend for mend, each in zip(mends, commands, strict=True) if not each]
+
+
+def test_another_subscription_is_named_and_what_is_no_id_has_no_command() -> None:
+    network = hub_scenario().world.network
+    other = "/subscriptions/other/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/vm"
+    assert commands_for(StartMachine(other), network) == ("az vm start -g rg -n vm --subscription other",)
+    assert commands_for(StartMachine("vm"), network) == ()
+
+
+def test_a_fault_without_a_command_has_advice_that_names_its_resource() -> None:
+    hop = Hop("guest", "/x/virtualMachines/web-01", "drop", "the filter drops it", "INPUT 3", "guest_firewall")
+    (advice,) = advice_for(Fault(hop, None, "blocked"))
+    assert advice == "Allow the flow in the guest's firewall (web-01, INPUT 3)."
