@@ -1,0 +1,243 @@
+"""The inside of the machines on the way: what their own tools print, read by run-command into the network.
+
+The script is constant, and reads only. Azure shows the last 4,096 bytes of each of its two streams, so what is most
+often needed is printed last; a part whose beginning is missing counts as not read.
+https://learn.microsoft.com/azure/virtual-machines/run-command-overview
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ghost.brain.offline.azure_reads import Outcome, Read, Reading, az, resource_id
+from ghost.brain.offline.case import Case, read
+from ghost.brain.offline.complaint import Candidate, Complaint
+from ghost.brain.offline.hypothesis_catalogue import LOST
+from ghost.brain.offline.steps import Steps
+from ghost.net import Guest, Interface, Machine, Network, Walk, explain, key, name_of, read_guest, walk
+from ghost.net.guest_reading import COMMANDS
+
+MAX_MACHINES: Final = 4
+"""Machines read inside in one investigation: each is an approval."""
+STREAMS: Final = {"": ("ip6tables", "nft", "udp", "tcp", "forwarding"), " >&2": ("routes", "iptables", "rules")}
+"""Where each part is printed, in this order."""
+PART: Final = re.compile(r"^----- begin (\w+) -----\n(.*?)^----- end \1: (\d+) -----$", re.MULTILINE | re.DOTALL)
+"""No process has a name as long as these lines."""
+NOT_INSTALLED: Final = "127"
+FILTERS: Final = ("nft", "iptables", "ip6tables")
+TOGETHER: Final = (("tcp", "udp"), ("routes", "rules"))
+"""Parts of which one alone would mislead."""
+SCRIPT: Final = tuple(
+    f"echo '----- begin {name} -----'{stream}; {COMMANDS[name]}{stream} 2>/dev/null; "
+    f'echo "----- end {name}: $? -----"{stream}'
+    for stream, names in STREAMS.items()
+    for name in names
+)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What the output of the script tells of a guest."""
+
+    guest: Guest
+    unknown: tuple[str, ...] = ()
+    """What of it is not known, with the reason."""
+    part_of_filter: Guest | None = None
+    """With those rules of the packet filter that could be read, where not all could: only what they drop is certain."""
+
+
+def inspect_guests(case: Case, complaint: Complaint, candidates: Sequence[Candidate]) -> Steps[None]:
+    """Read the machines that the candidates' packets meet, the destination's first, until the walk is explained.
+
+    A source that was not named is not read: it stands for others. An appliance is read too where it may stop what
+    would pass with the faults found mended.
+    """
+    tried: dict[str, str] = {}
+    for candidate in candidates:
+        for machine in machines_on_way(case.network, candidate):
+            if key(machine) in tried or case.network.get(Guest, machine) is not None:
+                continue
+            if not _may_tell(case.network, complaint, candidate, machine):
+                continue
+            if len(tried) == MAX_MACHINES:
+                case.not_verified("guest_firewall", f"{name_of(machine)} and further machines were not read inside")
+                return
+            tried[key(machine)] = yield from _inspect(case, machine, candidates)
+    _cover(case, candidates, [why for why in tried.values() if why])
+
+
+def _may_tell(network: Network, complaint: Complaint, candidate: Candidate, machine: str) -> bool:
+    """Return whether the inside of a machine may explain what the walk does not."""
+    walked = _walked(network, candidate)
+    stop = walked.first_stop
+    if stop is None:
+        return complaint.source_known or key(machine) != key(candidate.source.machine)
+    if stop.kind == "guest":  # Another member of the pool may have the same fault.
+        return key(machine) in map(key, _arrived(walked))
+    for fault in explain(network, candidate.flow, source=candidate.source.interface or None):
+        if fault.mend is None:
+            return False
+        network = fault.mend.applied(network)
+    doubted = [hop for hop in _walked(network, candidate).hops if hop.kind == "appliance" and hop.verdict == "unknown"]
+    appliances = [network.get(Interface, hop.resource) for hop in doubted]
+    return any(each is not None and key(each.machine or "") == key(machine) for each in appliances)
+
+
+def machines_on_way(network: Network, candidate: Candidate) -> tuple[str, ...]:
+    """Return the ids of the running machines that a candidate's packets meet: where they arrive first."""
+    walked = _walked(network, candidate)
+    met = dict.fromkeys(_machines(network, walked))
+    known = network.all(Machine)
+    running = [each for each in met if (found := known.get(key(each))) is None or found.power in (None, "running")]
+    ends = [each for each in (candidate.destination.machine, *_arrived(walked), candidate.source.machine) if each]
+    there = {key(each): each for each in running}
+    order = dict.fromkeys(key(each) for each in ends if key(each) in there)
+    return tuple(there[each] for each in (*order, *(other for other in there if other not in order)))
+
+
+def _walked(network: Network, candidate: Candidate) -> Walk:
+    return walk(network, candidate.flow, source=candidate.source.interface or None)
+
+
+def _ways(walked: Walk) -> Iterator[Walk]:
+    yield walked
+    for other in walked.others:
+        yield from _ways(other)
+
+
+def _machines(network: Network, walked: Walk) -> Iterator[str]:
+    for hop in (hop for way in _ways(walked) for hop in way.hops):
+        if hop.kind == "machine":
+            yield hop.resource
+        elif hop.kind == "appliance" and (appliance := network.get(Interface, hop.resource)) and appliance.machine:
+            yield appliance.machine
+
+
+def _arrived(walked: Walk) -> Iterator[str]:
+    """Yield the machine at which each way of the packet ends."""
+    for way in _ways(walked):
+        met = [hop.resource for hop in way.hops if hop.kind == "machine" and hop.leg == "forward"]
+        yield from met[1:][-1:]
+
+
+def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps[str]:
+    """Read one machine inside; return why it, or a part of it, is not known."""
+    place, name = resource_id(machine), name_of(machine)
+    if place is None or len(place.names) != 1:
+        return f"{name} is an instance of a scale set, which run-command reads by another command"
+    (answer,) = yield from read(
+        case,
+        f"Azure does not show what {name} does inside, so I read its packet filter, sockets and routes by run-command. "
+        "It changes nothing and needs your approval.",
+        Read(
+            az("vm", "run-command", "invoke", "-g", place.group, "-n", place.name, "--command-id", "RunShellScript",
+               "--scripts", *SCRIPT),
+            f"Packet filter, listening sockets and routes inside {name}.",
+            (LOST,),
+        ),
+    )  # fmt: skip
+    if not answer.ok:
+        return _refused(case, name, answer)
+    inside = inside_of(machine, message_of(answer), answer.record or "", six=_is_six(candidates))
+    if inside is None:
+        return f"what run-command printed on {name} is not of the script"
+    known = case.network.with_resources(Guest, [inside.guest])
+    if inside.part_of_filter is not None:
+        partly = case.network.with_resources(Guest, [inside.part_of_filter])
+        if any(_stopped_at(partly, candidate, machine) for candidate in candidates):
+            known = partly
+    case.network = known
+    return f"of {name}: {', '.join(inside.unknown)}" if inside.unknown else ""
+
+
+def _refused(case: Case, name: str, answer: Reading) -> str:
+    if answer.outcome is Outcome.DENIED:
+        case.actions.append(
+            f"Look inside {name} by hand: ss -ltnup; nft list ruleset; iptables-save; ip route; ip rule. "
+            "A capture there shows only whether packets arrive and are answered."
+        )
+    windows = "RunPowerShellScript" in answer.why or "was not found for Windows" in answer.why
+    why = "it runs Windows, whose firewall is not read" if windows else answer.why
+    return f"{name} was not read inside: {why}"
+
+
+def _is_six(candidates: Iterable[Candidate]) -> bool:
+    return any(":" in candidate.flow.source_address for candidate in candidates)
+
+
+def _stopped_at(network: Network, candidate: Candidate, machine: str) -> bool:
+    stops = (hop for way in _ways(_walked(network, candidate)) for hop in way.hops if hop.stops)
+    return any(hop.fault == "guest_firewall" and key(hop.resource) == key(machine) for hop in stops)
+
+
+def _cover(case: Case, candidates: Sequence[Candidate], unknown: Sequence[str]) -> None:
+    """Clear the guests' layer where all that the packets meet were read whole and let them pass."""
+    guests: dict[str, Guest | None] = {}
+    for candidate in candidates:
+        walked = _walked(case.network, candidate)
+        if any(hop.fault and hop.kind in ("guest", "appliance") for way in _ways(walked) for hop in way.hops):
+            return  # The core names the fault.
+        guests |= {key(each): case.network.get(Guest, each) for each in machines_on_way(case.network, candidate)}
+    read_whole = [guest for guest in guests.values() if guest is not None]
+    references = [guest.reference for guest in read_whole]
+    if unknown or len(read_whole) < len(guests) or not guests:
+        what = "; ".join(unknown) or "not every machine on the way was read inside"
+        case.not_verified("guest_firewall", what, references)
+    else:
+        names = ", ".join(guest.name for guest in read_whole)
+        case.cover("guest_firewall", "cleared", references, f"{names} let the packets pass inside, and listen")
+
+
+# ------------------------------------------------------------------------------------------- the output of the script
+
+
+def message_of(answer: Reading) -> str:
+    """Return the streams of a run-command, which Azure gives in the messages of one or two statuses."""
+    value = answer.value if isinstance(answer.value, dict) else {}
+    statuses = value.get("value")
+    rows = statuses if isinstance(statuses, list) else []
+    return "\n".join(str(row.get("message") or "") for row in rows if isinstance(row, dict))
+
+
+def inside_of(machine: str, message: str, reference: str, *, six: bool) -> Inside | None:
+    """Return a guest from the script's output; None if it holds nothing of the script.
+
+    `six`: whether the filter of IPv6 decides too.
+    """
+    found = {name: (text, status) for name, text, status in PART.findall(message) if name in COMMANDS}
+    texts = {name: text for name, (text, status) in found.items() if status == "0"}
+    unknown = {name: _why_unknown(name, found, message) for name in COMMANDS if name not in texts}
+    if not texts and not any(f"----- end {name}" in message for name in COMMANDS):
+        return None
+    for name in list(texts):
+        try:
+            read_guest(machine, {name: texts[name]})
+        except (ValueError, RecursionError) as error:
+            unknown[name] = f"not in the known form ({str(error)[:80]})"
+            del texts[name]
+    for parts in TOGETHER:
+        if not texts.keys() >= set(parts):
+            for name in parts:
+                texts.pop(name, None)
+    deciding = FILTERS if six else FILTERS[:2]
+    absent = {name for name in deciding if unknown.get(name) == NOT_INSTALLED}
+    missing = {name: why for name, why in unknown.items() if name not in absent and (six or name != "ip6tables")}
+    whole = read_guest(machine, texts, reference)
+    has_part = whole.packet_filter is not None and bool(missing.keys() & set(deciding))
+    if absent == set(deciding):
+        missing |= dict.fromkeys(("nft", "iptables"), "not installed")
+    said = tuple(
+        f"{COMMANDS[name]} {'not installed' if why == NOT_INSTALLED else why}" for name, why in missing.items()
+    )
+    return Inside(replace(whole, packet_filter=None) if has_part else whole, said, whole if has_part else None)
+
+
+def _why_unknown(name: str, found: Mapping[str, tuple[str, str]], message: str) -> str:
+    if name in found:
+        status = found[name][1]
+        return NOT_INSTALLED if status == NOT_INSTALLED else f"ended with status {status}"
+    cut = f"----- end {name}" in message
+    return "printed more than run-command shows" if cut else "is not in what run-command shows"

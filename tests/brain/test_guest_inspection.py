@@ -1,0 +1,137 @@
+"""Machines read inside by run-command: the lab's machines answer the script, and the walk then tells the fault."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import pytest
+
+from ghost.brain.offline.case import Case
+from ghost.brain.offline.complaint import Candidate, Complaint, End
+from ghost.brain.offline.guest_inspection import SCRIPT, inside_of, inspect_guests
+from ghost.lab.guest import run_script
+from ghost.lab.scenario import load_scenario
+from ghost.lab.world import World
+from ghost.net import Flow, Guest, explain, is_address
+
+NOW = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
+LAST_BYTES = 4096
+
+
+@cache
+def world_of(scenario: str) -> World:
+    world = load_scenario(scenario).world
+    assert world is not None
+    return world
+
+
+def printed(world: World, machine: str, **changed: Any) -> str:
+    """Return the streams of the script as Azure gives them."""
+    ran = run_script(world, replace(world.machine(machine), **changed), SCRIPT, NOW)
+    out, err = (text.encode()[-LAST_BYTES:].decode(errors="ignore") for text in (ran.out, ran.err))
+    return f"Enable succeeded: \n[stdout]\n{out}\n[stderr]\n{err}"
+
+
+def inspected(scenario: str, source: str, destination: str, port: int, denied: tuple[str, ...] = ()) -> Case:
+    world = world_of(scenario)
+    case = Case("it hangs", network=world.network.without(Guest))
+    ends = [_end(world, name) for name in (source, destination)]
+    flow = Flow("Tcp", ends[0].address, None, ends[1].address, port)
+    candidate = Candidate(flow, *ends, port_origin="stated")
+    steps = inspect_guests(case, Complaint("it hangs", "unreachable", ((candidate,),)), [candidate])
+    asked: list[str] = []
+    try:
+        step = next(steps)
+        while True:
+            results = []
+            for call in step.calls:  # type: ignore[union-attr]
+                words = shlex.split(call.arguments["command"])
+                name = words[words.index("-n") + 1]
+                asked.append(name)
+                record = {"audit_id": f"s_{len(asked)}"}
+                if name in denied:
+                    results.append({"status": "denied", "denial_reason": "not at night", **record})
+                    continue
+                output = json.dumps({"value": [{"message": printed(world, name)}]})
+                results.append({"status": "completed", "exit_code": 0, "output": output, **record})
+            step = steps.send(results)
+    except StopIteration:
+        pass
+    case.observations = asked
+    case.statements = [(fault.kind, (fault.hop.resource.split("/")[-1],)) for fault in explain(case.network, flow)]
+    return case
+
+
+def _end(world: World, name: str) -> End:
+    if is_address(name):
+        return End(name, name)
+    (interface,) = world.network.interfaces_with(world.address_of(name))
+    return End(name, world.address_of(name), interface.machine or "", interface.id)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "source", "destination", "port", "read", "fault"),
+    [
+        ("guest-broker-queue", "results", "queue", 5672, ["queue"], [("guest_firewall", ("queue",))]),
+        ("guest-portal-ban", "portal-02", "records", 8443, ["records"], [("guest_firewall", ("records",))]),
+        ("guest-records-static", "records", "patients-db", 5432, ["patients-db", "records"],
+         [("guest_route", ("records",))]),
+        ("two-new-image", "app-01", "payments", 8443, ["payments"], [("not_listening", ("payments",))]),
+        ("lb-orders-half", "app-01", "10.50.3.100", 5432, ["db-01", "db-02"], [("not_listening", ("db-02",))]),
+        ("two-portal-erp", "vm-portal-01", "vm-erp-app-01", 8443, ["vm-fw-01"],
+         [("ip_forwarding_off", ("nic-fw-01",)), ("guest_not_forwarding", ("nic-fw-01",))]),
+    ],
+)  # fmt: skip
+def test_what_a_guest_does_is_told_by_the_walk(
+    scenario: str, source: str, destination: str, port: int, read: list[str], fault: list[tuple[str, tuple[str]]]
+) -> None:
+    case = inspected(scenario, source, destination, port)
+    assert (case.observations, case.statements) == (read, fault)
+    assert not case.layers
+
+
+def test_the_layer_is_cleared_by_guests_that_were_read_and_a_denial_is_told_with_its_reason() -> None:
+    case = inspected("guest-broker-queue", "nightly", "queue", 5672)
+    assert case.layers["guest_firewall"].status == "cleared"
+    assert case.layers["guest_firewall"].audit_ids == ("s_1", "s_2")
+    case = inspected("guest-broker-queue", "results", "queue", 5672, denied=("queue",))
+    assert case.layers["guest_firewall"].status == "not_verified"
+    assert 'queue was not read inside: the command was denied ("not at night")' in case.layers["guest_firewall"].note
+
+
+def test_what_run_command_cuts_off_is_unknown_and_only_what_the_rest_drops_is_certain() -> None:
+    world = world_of("guest-broker-queue")
+    long = json.dumps({"nftables": [{"table": {"family": "inet", "name": f"t{n}", "handle": n}} for n in range(99)]})
+    drops = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
+    inside = inside_of("/m", printed(world, "queue", nft=long, iptables=drops), "s_1", six=False)
+    assert inside is not None
+    assert inside.unknown == ("nft -j list ruleset printed more than run-command shows",)
+    assert inside.guest.packet_filter is None
+    assert inside.guest.listeners
+    assert inside.part_of_filter is not None
+    assert inside.part_of_filter.packet_filter is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "unknown"),
+    [
+        ("end tcp: 0", "end tcp: 1", "ss -tlnpH ended with status 1"),
+        ("end nft: 0", "end nft: 127", ""),
+        ("LISTEN 0 128", "LISTEN ? ?", "ss -tlnpH not in the known form"),
+        ('"beam.smp"', '"x\n----- end tcp\n"', "ss -tlnpH not in the known form"),
+        ("end rules: 0", "end rules: 255", "ip -j rule ended with status 255"),
+    ],
+)
+def test_what_a_guest_prints_is_taken_only_in_the_form_of_its_command(old: str, new: str, unknown: str) -> None:
+    text = printed(world_of("guest-broker-queue"), "queue")
+    inside = inside_of("/m", text.replace(old, new), "s_1", six=False)
+    assert inside is not None
+    assert unknown in "".join(inside.unknown) if unknown else not inside.unknown
+    assert (inside.guest.listeners is None) is ("ss" in unknown)
+    assert (inside.guest.routes is None) is ("rule" in unknown)
+    assert inside_of("/m", "hello", "s_1", six=False) is None
