@@ -24,6 +24,7 @@ from random import Random
 
 import pytest
 
+from ghost.cli.investigation_command import INCONCLUSIVE
 from ghost.lab import Scenario, load_scenario, score
 from ghost.net import name_of
 from tests.cli.ready_ghost import IN_PROCESS, run_ghost
@@ -349,7 +350,7 @@ def test_on_a_terminal_a_denial_with_its_reason_reaches_the_report(tmp_path):
     rest = read_until(terminal, "Check it:", 90)
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert os.waitstatus_to_exitcode(status) == INCONCLUSIVE
     assert "CLASSIFICATION: RISKY" in screen
     session = re.search(r"Session: (ghost_\w+)", screen).group(1)
     report = json.loads((tmp_path / "audit" / f"ghost_rca_{session}.json").read_text())

@@ -43,6 +43,7 @@ BAD = {
     "no symptom": (["investigate"], 2, "no symptom"),
     "an empty symptom": (["investigate", "  ", "--lab", "blocked-port"], 2, "no symptom"),
     "resume with a symptom": (["investigate", "x", "--resume", "ghost_1"], 2, "--resume"),
+    "two kinds of JSON": (["investigate", "x", "--json", "--json-events"], 2, "choose one"),
     "a directory of audits": (["investigate", "x", "--audit-dir", "audits"], 2, "--workspace DIR"),
     "an unknown command": (["frobnicate"], 2, "frobnicate"),
     "an unknown option": (["sessions", "--frob"], 2, "--frob"),

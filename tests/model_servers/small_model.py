@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ghost.cli.investigation_command import INCONCLUSIVE
+
 SERVER = Path(__file__).with_name("small_model_server.py")
 GHOST = Path(sys.executable).with_name("ghost")
 MAX_TURNS = 8
@@ -52,11 +54,11 @@ def test_whatever_a_small_model_says_nothing_runs_unapproved_and_nothing_is_beli
     for _ in range(MAX_TURNS):
         result = ghost("investigate", *words, "--max-turns", str(MAX_TURNS), address=address, cwd=tmp_path)
         session = json.loads((tmp_path / "ghost_session.json").read_text())
-        if result.returncode == 0:
+        if result.returncode in (0, INCONCLUSIVE):
             break
         assert "Session saved. Resume with:" in result.stderr
         words = ["--resume", session["session_id"]]
-    assert result.returncode == 0, "not even the limit of turns ended it"
+    assert result.returncode in (0, INCONCLUSIVE), "not even the limit of turns ended it"
     assert session["turn_count"] <= MAX_TURNS
     report = json.loads((tmp_path / "audit" / f"ghost_rca_{session['session_id']}.json").read_text())
     assert report["confidence"] != "high"

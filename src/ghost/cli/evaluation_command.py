@@ -19,6 +19,7 @@ from ghost.agent import Evidence, Workspace, load_session, read_conversation
 from ghost.brain import Turn
 from ghost.cli.brain_choice import Wish, choose_brain
 from ghost.cli.evaluation_table import show_results, verdict_on
+from ghost.cli.investigation_command import INCONCLUSIVE
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import RecordError, SessionError, UsageError
@@ -121,7 +122,7 @@ def _investigated(
         for end in ended:
             number = jobs.index(end.job)
             error = f"no report within {limit:g} s" if end.status is None else None
-            if end.status:
+            if end.status not in (None, 0, INCONCLUSIVE):
                 error = _last_line(end.job.errors) or f"exit status {end.status}"
             yield number, _row(runs[number], end.job.directory, round(end.seconds, 1), error)
 

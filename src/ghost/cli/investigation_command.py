@@ -1,4 +1,7 @@
-"""`ghost investigate`: runs one investigation and writes the report."""
+"""`ghost investigate`: runs one investigation and writes the report.
+
+Exit status: 0 concluded (a cause found, or healthy), 3 not, 1 failed, 2 usage, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ghost.agent import (
     ORPHAN_KINDS,
@@ -27,7 +30,8 @@ from ghost.agent import (
 from ghost.brain import Message, ToolCall, Turn, Usage
 from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
-from ghost.cli.narration import NarratedShell, Narration, ShownBrain, used_up
+from ghost.cli.event_lines import EventLines
+from ghost.cli.narration import NarratedShell, Narration, ShownBrain, TerminalGoneError, used_up
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
@@ -38,7 +42,7 @@ from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
 from ghost.lab import load_case
 from ghost.net import name_of
-from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, workspace_lock
+from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 
 AZ_NEEDED = (
@@ -51,6 +55,10 @@ PRIVATE_MODE = (
     "finds less; the offline one sends nothing anywhere and needs no such mode."
 )
 NOT_FOUND = 127
+INCONCLUSIVE: Final = 3
+INTERRUPTED: Final = 130
+CONCLUDED: Final = ("cause_found", "healthy")
+"""Outcomes of exit status 0."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +70,20 @@ class Request:
     max_turns: int | None
     private: bool
     as_json: bool
+    """One document on standard output, at the end."""
+    as_events: bool = False
+    """A line on standard output for each event, as it happens."""
+
+    @property
+    def for_programs(self) -> bool:
+        return self.as_json or self.as_events
 
 
 def investigate(request: Request, workspace_option: Path | None) -> int:
     """Run one investigation. Returns the exit status; raises `GhostError` or KeyboardInterrupt."""
     settings = Settings(workspace=workspace_option) if workspace_option else Settings()
+    if request.as_json and request.as_events:
+        raise UsageError("--json and --json-events both write to standard output: choose one")
     if request.resume and (request.symptom or request.lab):
         raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
     blank = request.symptom is not None and not request.symptom.strip()
@@ -78,22 +95,37 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     else:
         workspace = open_workspace(workspace_option, settings)
     scenario = load_case(request.lab) if request.lab else None
+    clock = SystemClock()
     narration = Narration(
-        to_stderr() if request.as_json else to_stdout(), interactive=is_interactive() and not request.as_json
+        to_stderr() if request.for_programs else to_stdout(), interactive=is_interactive() and not request.for_programs
     )
+    if request.as_events:
+        narration.events = EventLines(clock)
     with workspace_lock(workspace.root):
         private_dir(workspace.audit_dir)
         chosen = choose_brain(request.wish, settings, workspace)
-        opening = SessionOpening(workspace, settings, narration, SystemClock(), chosen.brain)
+        opening = SessionOpening(workspace, settings, narration, clock, chosen.brain)
         try:
             opened = opening.resumed(request.resume) if request.resume else opening.new(scenario, request.symptom)
-            return _Run(request, settings, workspace, chosen, narration, opened).carry_out()
-        except (KeyboardInterrupt, BrainError):
-            if opening.session_id is not None and opening.session_id == workspace.current_id():
-                with contextlib.suppress(OSError):  # where the terminal is gone there is nobody to tell
-                    resume = f"ghost investigate --resume {opening.session_id}{_option_of(workspace)}"
+            outcome = _Run(request, settings, workspace, chosen, narration, opened).carry_out()
+        except BaseException as ended:
+            saved = opening.session_id is not None and opening.session_id == workspace.current_id()
+            can_go_on = saved and isinstance(ended, KeyboardInterrupt | BrainError)
+            resume = f"ghost investigate --resume {opening.session_id}{_option_of(workspace)}" if can_go_on else None
+            with contextlib.suppress(OSError, TerminalGoneError):  # where the terminal is gone nobody is to be told
+                if resume:
                     to_stderr().print(f"Session saved. Resume with: {resume}", markup=False)
+                narration.event("ended", exit_status=_status_of(ended), error=str(ended), resume=resume)
             raise
+        status = 0 if outcome in CONCLUDED else INCONCLUSIVE
+        narration.event("ended", outcome=outcome, exit_status=status)
+        return status
+
+
+def _status_of(ended: BaseException) -> int:
+    if isinstance(ended, KeyboardInterrupt):
+        return INTERRUPTED
+    return ended.exit_status if isinstance(ended, GhostError) else GhostError.exit_status
 
 
 class _Run:
@@ -124,13 +156,17 @@ class _Run:
         if self.briefing is not None:
             narration.answers = self.briefing.answer
 
-    def carry_out(self) -> int:
+    def carry_out(self) -> str:
+        """Return the outcome of the report."""
         began = self.clock.monotonic()
         self._banner()
         if self.session.rca_report_path is not None:
             self.narration.line(f"This session is finished. Its report: {self.session.rca_report_path}")
-            return 0
+            return self._hand_over(read_json(self.paths.report_json))
         safe_shell = self._shell()
+        if self.narration.events:
+            self.narration.events.hide = safe_shell.anonymized
+        self._tell_session()
         self.chosen.outgoing.hide = safe_shell.anonymized
         conversation, unanswered = self._conversation()
         before = set(self._evidence()) if conversation else set()
@@ -171,14 +207,16 @@ class _Run:
                 investigation.resume()
             investigation.run()
             report, markdown = write_report(self.session, self.paths, shell, self.clock.now())
-            investigation.save()
             if memory:
-                memory.keep(report)
+                memory.keep(report)  # before the session says that it is finished: after a kill it is kept again
+            investigation.save()
         except (KeyboardInterrupt, BrainError):
             investigation.save()
             raise
         model_turns = [m for m in conversation if isinstance(m, Turn) and m.usage != Usage()]
-        return self._show_end(report, markdown, self.clock.monotonic() - began, model_turns)
+        outcome = self._hand_over(report)
+        self._show_end(report, markdown, self.clock.monotonic() - began, model_turns)
+        return outcome
 
     # -- setting up
 
@@ -199,9 +237,7 @@ class _Run:
         return [Path.cwd(), self.workspace.root, self.workspace.capture_dir]
 
     def _decide(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        with self.narration.quiet():
-            decision = self._gate()(command, reasoning, risk, tier)
-        return self.narration.decided(decision)
+        return self.narration.decide(self._gate(), command, reasoning, risk, tier)
 
     def _gate(self) -> HitlCallback:
         if self.briefing is not None and not self.interactive:
@@ -283,14 +319,26 @@ class _Run:
         for warning in choose_and_clean(orphans, orchestrator, shell, self.session, self.narration):
             self.narration.line(f"  [WARN] {warning}", style="yellow")
 
-    def _show_end(self, report: dict[str, Any], markdown: str, seconds: float, model_turns: list[Turn]) -> int:
-        written = self.session.rca_report_path
+    def _tell_session(self) -> None:
+        told = ("session_id", "model", "network", "symptom", "is_resume", "resumed_from")
+        self.narration.event("session", **{name: getattr(self.session, name) for name in told})
+
+    def _hand_over(self, report: dict[str, Any]) -> str:
+        """Give the report to programs. Returns its outcome."""
         if self.request.as_json:
             print(json.dumps(report, indent=2))  # a terminal obeys some characters beyond ASCII
+        told = ("session_id", "outcome", "confidence", "causes", "summary")
+        self.narration.event(
+            "report", json=str(self.paths.report_json), markdown=str(self.paths.report), **{n: report[n] for n in told}
+        )
+        return str(report["outcome"])
+
+    def _show_end(self, report: dict[str, Any], markdown: str, seconds: float, model_turns: list[Turn]) -> None:
+        written = self.session.rca_report_path
         self.narration.line("")
         self._conclusion(report)
         if written is None:
-            print(markdown)
+            print(markdown, file=sys.stderr if self.request.for_programs else sys.stdout)
             raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")
         self.narration.banner(
             f"RCA REPORT WRITTEN: {_shortened(self.paths.report)}",
@@ -298,7 +346,6 @@ class _Run:
             *([f"Model: {used_up(model_turns)}"] if model_turns else []),
         )
         self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{_option_of(self.workspace)}")
-        return 0
 
     def _conclusion(self, report: dict[str, Any]) -> None:
         found = report["outcome"] == "cause_found" and report["summary"]["supported"]

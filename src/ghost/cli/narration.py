@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console as Rich
@@ -13,9 +14,10 @@ from rich.status import Status
 from rich.text import Text
 
 from ghost.brain import Brain, Message, ToolCall, Turn
+from ghost.cli.event_lines import EventLines, told_of
 from ghost.patterns import lazy
 from ghost.records import Head
-from ghost.shell import HitlDecision, SafeExecShell
+from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 from ghost.text import plural, visible
 
 RULE_WIDTH = 70
@@ -46,10 +48,23 @@ class Narration:
         self._modified: str | None = None
         self.answers: Callable[[str], str | None] = lambda _: None
         """Answers to questions where nobody is there: a scenario's."""
+        self.events: EventLines | None = None
+        """Where events are told to programs."""
 
-    def decided(self, decision: HitlDecision) -> HitlDecision:
-        """Remember a modified command, to show what really ran."""
+    def event(self, name: str, **fields: Any) -> None:
+        if self.events is not None:
+            try:
+                self.events.tell(name, fields)
+            except OSError as gone:
+                raise TerminalGoneError from gone
+
+    def decide(self, gate: HitlCallback, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        """Ask for approval. A modified command is remembered, to show what really ran."""
+        self.event("approval_asked", command=command, reasoning=reasoning, risk=risk, tier=tier)
+        with self.quiet():
+            decision = gate(command, reasoning, risk, tier)
         self._modified = decision.modified_command or self._modified
+        self.event("approval_answered", **asdict(decision))
         return decision
 
     def banner(self, *lines: str) -> None:
@@ -72,6 +87,7 @@ class Narration:
         self.line(text, style="cyan")
 
     def said(self, turn: Turn) -> None:
+        self.event("turn", text=turn.text, calls=len(turn.tool_calls))
         if turn.text.strip():
             self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), _indented(turn.text.strip())))
 
@@ -80,10 +96,12 @@ class Narration:
             self.line(f"      {used_up([turn])}", style="dim")
 
     def calling(self, call: ToolCall) -> None:
+        self.event("call", id=call.id, tool=call.name, arguments=call.arguments)
         if call.name == "run_shell_cmd" and (why := call.arguments.get("reasoning")):
             self.line(f"      why: {why}", style="dim")
 
     def returned(self, call: ToolCall, result: dict[str, Any]) -> None:
+        self.event("result", id=call.id, tool=call.name, **told_of(result))
         if call.name == "manage_hypotheses":
             self._hypothesis(call, result)
         elif result.get("status") == "error" and call.name != "run_shell_cmd":
@@ -98,6 +116,12 @@ class Narration:
                 self.line(f"      {meta[key]}", style="yellow")
 
     def answer(self, question: str) -> str | None:
+        self.event("question", text=question)
+        answer = self._answer(question)
+        self.event("answer", text=answer)
+        return answer
+
+    def _answer(self, question: str) -> str | None:
         if not self._interactive:
             answer = self.answers(question)
             if answer is not None:
@@ -109,6 +133,12 @@ class Narration:
             return None
 
     def choose(self, question: str, choices: dict[str, str]) -> str | None:
+        self.event("question", text=question, choices=choices)
+        choice = self._choice(question, choices)
+        self.event("answer", text=choice)
+        return choice
+
+    def _choice(self, question: str, choices: dict[str, str]) -> str | None:
         if not self._interactive:
             return None
         self.line(question)
@@ -127,6 +157,7 @@ class Narration:
         action = _ACTION.get(str(response.get("action")), "not run")
         ran = self._modified if response.get("action") == "user_modified" and self._modified else command
         self._modified = None
+        self.event("command", command=ran, **told_of(response))
         self.show(
             Text.assemble(
                 ("[Shell] ", "bold"),

@@ -122,19 +122,32 @@ def investigate(
         int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to continue.")
     ] = None,
     private: PrivateOption = False,
-    json_: JsonOption = False,
+    json_: Annotated[bool, typer.Option("--json", help="The report as JSON on standard output.")] = False,
+    json_events: Annotated[
+        bool, typer.Option("--json-events", help="A line of JSON on standard output for each event, as it happens.")
+    ] = False,
     audit_dir: Annotated[  # noqa: ARG001 - its callback reads it
         str | None,
         typer.Option("--audit-dir", envvar="GHOST_AUDIT_DIR", hidden=True, callback=_no_audit_dir),
     ] = None,
 ) -> None:
-    """Investigate a network failure, in Azure or in the lab."""
+    """Investigate a network failure, in Azure or in the lab.
+
+    Exit status: 0 concluded (a cause found, or healthy), 3 inconclusive, 1 failed, 2 usage error, 130 interrupted.
+    """
     from ghost.cli.brain_choice import Wish
     from ghost.cli.investigation_command import Request, investigate
 
     wish = Wish(brain, model, max_cost, resume)
     request = Request(
-        symptom=symptom, lab=lab, resume=resume, wish=wish, max_turns=max_turns, private=private, as_json=json_
+        symptom=symptom,
+        lab=lab,
+        resume=resume,
+        wish=wish,
+        max_turns=max_turns,
+        private=private,
+        as_json=json_,
+        as_events=json_events,
     )
     raise typer.Exit(investigate(request, workspace))
 
