@@ -1,4 +1,4 @@
-"""The brain keeps nothing between turns: the conversation is all there is, and resuming is reading it again."""
+"""What the brain keeps between turns is only a cache: resuming is reading the conversation again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.brain import Message, OfflineBrain, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
+from ghost.brain.offline.investigation import investigate
 from ghost.errors import BrainError
 from tests.brain.small_tenant import Facts, Played, SmallTenant, play, rule
 from tests.exhaustive import examples
@@ -43,6 +44,24 @@ def test_the_same_conversation_gives_the_same_turn_from_the_same_brain_too() -> 
     brain, conversation = OfflineBrain(), WHOLE["denied"].conversation
     for place in (7, 3, 7, 5):
         assert brain.next_turn(conversation[:place]) == brain.next_turn(conversation[:place])
+
+
+def test_the_investigation_waits_between_turns_and_starts_again_only_where_the_conversation_is_another() -> None:
+    started = []
+
+    def counted(*of: Any) -> Any:
+        started.append(of)
+        return investigate(*of)
+
+    brain = OfflineBrain(counted)
+    whole = play(brain, SYMPTOM, SmallTenant(denied_world())).conversation
+    assert len(started) == 1
+    brain.next_turn(whole[:5])
+    brain.next_turn(whole[:7])
+    assert len(started) == 2
+    brain.next_turn([*whole[:7], NOTE])
+    assert brain.next_turn(whole[:7]) == whole[7]
+    assert len(started) == 3
 
 
 def test_a_call_whose_result_was_lost_is_made_again_and_only_that_one() -> None:
@@ -177,6 +196,7 @@ def test_any_number_of_interruptions_is_survived(places: list[int]) -> None:
         if number in places:
             told.append(NOTE)
         turn = brain.next_turn(told)
+        assert turn == OfflineBrain().next_turn(told)
         told.append(turn)
         told.append(ToolResults(tuple(ToolResult(c.id, c.name, tenant.call(c)) for c in turn.tool_calls)))
         if turn.tool_calls[-1].name == "complete_investigation":
