@@ -112,7 +112,7 @@ class Bench:
         )
         paths = session.paths(self.root)
         shell = self.shell()
-        evidence = lambda: Evidence(paths.shell_audit)  # noqa: E731 - one expression, used once
+        evidence = Evidence(paths.shell_audit).refreshed
         conversation, unanswered, _ = read_conversation(paths.turns, evidence())
         return Investigation(
             brain=ScriptedBrain(turns),

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from ghost.agent.session import SessionPaths
 from ghost.errors import RecordError
-from ghost.records import read_valid_records
+from ghost.records import parse_record, read_lines
 from ghost.shell import TopologyAnonymizer, recorded_output, whole_output
 
 Context = Literal["[LOCAL]", "[CLOUD]"]
@@ -56,19 +56,32 @@ class Evidence(Mapping[str, dict[str, Any]]):
     """The audit records of one session by audit id, in the order they were written."""
 
     def __init__(self, path: Path) -> None:
-        records, self.broken_lines = read_valid_records(path)
-        self._audit_dir = path.parent
-        mapping = SessionPaths(path.parent, path.stem.removeprefix("shell_audit_")).anonymization_map
-        self._mapping = TopologyAnonymizer(mapping) if mapping.exists() else None
+        self._path = path
+        self._mapping_path = SessionPaths(path.parent, path.stem.removeprefix("shell_audit_")).anonymization_map
+        self._mapping: tuple[int, TopologyAnonymizer] | None = None
+        """With the modification time of its file."""
+        self._read_to = self._lines = 0
         self._records: dict[str, dict[str, Any]] = {}
+        self.broken_lines: list[int] = []
         self.repeated: list[str] = []
         """Ids that occur more than once in the file. The shell writes each id once; the first record counts."""
-        for record in records:
+        self.refreshed()
+
+    def refreshed(self) -> Evidence:
+        """Return this evidence with the records that were written since."""
+        for line in read_lines(self._path, self._read_to):
+            self._lines += 1
+            self._read_to += len(line) + 1
+            record = parse_record(line)
+            if record is None:
+                self.broken_lines.append(self._lines)
+                continue
             audit_id = str(record.get("audit_id"))
             if audit_id in self._records:
                 self.repeated.append(audit_id)
             elif record.get("audit_id"):
                 self._records[audit_id] = record
+        return self
 
     def __getitem__(self, audit_id: str) -> dict[str, Any]:
         return self._records[audit_id]
@@ -84,7 +97,7 @@ class Evidence(Mapping[str, dict[str, Any]]):
 
         Raises `RecordError` with the reason if it is not on record or was changed.
         """
-        return recorded_output(self._records[audit_id], self._audit_dir)
+        return recorded_output(self._records[audit_id], self._path.parent)
 
     def real_output(self, audit_id: str) -> str | None:
         """Return all that a command printed, with the real values behind placeholders, for code of this process.
@@ -92,12 +105,17 @@ class Evidence(Mapping[str, dict[str, Any]]):
         None where it failed, or a part is not on record.
         """
         with suppress(KeyError, RecordError):
-            return self.restored(whole_output(self._records[audit_id], self._audit_dir))
+            return self.restored(whole_output(self._records[audit_id], self._path.parent))
         return None
 
     def restored(self, text: str) -> str:
         """Return `text` with the real values behind the placeholders of private mode."""
-        return self._mapping.restore(text) if self._mapping is not None else text
+        if not self._mapping_path.exists():
+            return text
+        written = self._mapping_path.stat().st_mtime_ns
+        if self._mapping is None or self._mapping[0] != written:
+            self._mapping = written, TopologyAnonymizer(self._mapping_path)
+        return self._mapping[1].restore(text)
 
     def problems(self, audit_ids: Iterable[str]) -> list[str]:
         """Return why these records cannot support a statement; empty if they can.

@@ -149,6 +149,7 @@ class _Run:
         self.narration = narration
         self.session, self.lab, self.lab_behind_az = opened.session, opened.lab, opened.lab_behind_az
         self.paths = self.session.paths(workspace.root)
+        self._records = Evidence(self.paths.shell_audit)
         damaged = SessionPaths(workspace.audit_dir, self.session.resumed_from or self.session.session_id)
         was_private = self.paths.anonymization_map.exists() or damaged.anonymization_map.exists()
         self.is_private = request.private or settings.private or was_private
@@ -266,7 +267,7 @@ class _Run:
         return SessionMemory(self.settings, self.workspace.root, self.narration, _option_of(self.workspace))
 
     def _evidence(self) -> Evidence:
-        return Evidence(self.paths.shell_audit)
+        return self._records.refreshed()
 
     def _now(self) -> str:
         return isoformat(self.clock.now())

@@ -157,10 +157,11 @@ def verify(path: Path, expected: Head | None) -> Verification:
     return Verification(path, Head(count, previous), errors, notes)
 
 
-def read_lines(path: Path) -> Iterator[bytes]:
-    """Return the lines of `path` without their line feeds; none if there is no file."""
+def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
+    """Return the lines of `path` from byte `start` on, without their line feeds; none if there is no file."""
     try:
         with open_regular(path) as file:
+            file.seek(start)
             for line in file:
                 yield line.removesuffix(b"\n")
     except FileNotFoundError:
