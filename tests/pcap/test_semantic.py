@@ -175,6 +175,8 @@ def test_the_findings_say_who_talks_to_whom_and_whether_nobody_is_left_out() -> 
     answered = rows[first.server.endpoint.address, "TCP", first.server.endpoint.port]
     assert answered["packets"] == 2 * first.packets
     assert "unanswered" not in answered
+    assert answered["answered"] == 2
+    assert "answered" not in rows[unanswered.server.endpoint.address, "TCP", 6379]
     assert rows[unanswered.server.endpoint.address, "TCP", 6379]["unanswered"] == 1
 
 

@@ -64,14 +64,17 @@ def _with_conversations(
 def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
     """Return conversations by protocol and port, most packets first, and the protocols that are complete.
 
-    `unanswered` counts connection attempts, datagrams or pings without an answer.
+    `unanswered` counts connection attempts, datagrams or pings without an answer, `answered` those with one: of TCP,
+    connections from the handshake on in which both ends sent data.
     """
     packets: Counter[_Talk] = Counter()
     unanswered: Counter[_Talk] = Counter()
+    answered: Counter[_Talk] = Counter()
     complete = ["TCP", "UDP", "ICMP"]
-    for key, number, failed in _over_tcp(analysis.tcp.streams) if analysis.tcp is not None else ():
+    for key, number, failed, served in _over_tcp(analysis.tcp.streams) if analysis.tcp is not None else ():
         packets[key] += number
         unanswered[key] += failed
+        answered[key] += served
     if analysis.udp is not None:
         talks = {
             (talk.client, talk.server): talk for talk in (*analysis.udp.conversations, *analysis.udp.unanswered)
@@ -82,12 +85,14 @@ def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
             key = (talk.client.address, talk.server.address, "UDP", talk.server.port)
             packets[key] += talk.client_packets + talk.server_packets
             unanswered[key] += 0 if talk.server_packets else talk.client_packets
+            answered[key] += talk.server_packets
     if analysis.icmp is not None:
         if len(analysis.icmp.echo_paths) >= MOST_ECHO_PATHS:
             complete.remove("ICMP")
         for path in analysis.icmp.echo_paths:
             packets[path.src, path.dst, "ICMP", None] += path.requests + path.replies
             unanswered[path.src, path.dst, "ICMP", None] += path.unmatched
+            answered[path.src, path.dst, "ICMP", None] += path.replies
     rows = [
         {
             "src": source,
@@ -95,16 +100,21 @@ def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
             "protocol": protocol,
             **({} if port is None else {"port": port}),
             "packets": number,
-            **present({"unanswered": unanswered[source, destination, protocol, port]}),
+            **present(
+                {
+                    "unanswered": unanswered[source, destination, protocol, port],
+                    "answered": answered[source, destination, protocol, port],
+                }
+            ),
         }
         for (source, destination, protocol, port), number in packets.most_common()
     ]
     return rows, complete
 
 
-def _over_tcp(streams: Sequence[Stream]) -> Iterator[tuple[_Talk, int, int]]:
-    """Yield packets and unanswered attempts per client and service, in the order of their first streams; computed over
-    all streams at once, since a scan or flood has very many."""
+def _over_tcp(streams: Sequence[Stream]) -> Iterator[tuple[_Talk, int, int, int]]:
+    """Yield packets, unanswered attempts and served connections per client and service, in the order of their first
+    streams; computed over all streams at once, since a scan or flood has very many."""
     if not len(streams):
         return
     c = columns_of(streams)
@@ -112,6 +122,7 @@ def _over_tcp(streams: Sequence[Stream]) -> Iterator[tuple[_Talk, int, int]]:
     _, first, which = np.unique(talks, axis=0, return_index=True, return_inverse=True)
     packets = np.bincount(which.ravel(), c.sides("packets").sum(axis=1))
     failed = np.bincount(which.ravel(), c.handshake == "unanswered")
+    served = np.bincount(which.ravel(), (c.handshake == "completed") & (c.sides("data_segments") > 0).all(axis=1))
     for at in np.argsort(first).tolist():
         client, server, port = talks[first[at]].tolist()
-        yield (c.host(client), c.host(server), "TCP", port), int(packets[at]), int(failed[at])
+        yield (c.host(client), c.host(server), "TCP", port), int(packets[at]), int(failed[at]), int(served[at])
