@@ -1,0 +1,125 @@
+"""What was changed on the way of the traffic in the last 24 hours, by one read of the activity log.
+
+A change is a pointer for the engineer, never a cause by itself.
+https://learn.microsoft.com/azure/azure-monitor/platform/activity-log
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ghost import net
+from ghost.brain.offline.azure_reads import Read, az
+from ghost.brain.offline.case import Case, read
+from ghost.brain.offline.complaint import Complaint
+from ghost.brain.offline.steps import Steps
+from ghost.net import Interface, LoadBalancer, Network, VirtualNetwork, Walk, key, name_of
+
+MAX_EVENTS: Final = 1000
+MAX_STATED: Final = 8
+PROJECTION: Final = "{time:eventTimestamp,caller:caller,operation:operationName.value,resource:resourceId}"
+WORDS: Final = az(
+    *("monitor", "activity-log", "list", "--offset", "24h", "--max-events", str(MAX_EVENTS)),
+    query=f"{{entries:length(@),changes:[?status.value=='Succeeded'].{PROJECTION}}}",
+)
+CHANGING_ACTIONS: Final = frozenset(
+    ["start", "deallocate", "poweroff", "restart", "redeploy", "reapply", "reimage", "runcommand"]
+)
+"""Other actions join, list or diagnose: they change nothing."""
+NOT_OF_TRAFFIC: Final = frozenset(["packetcaptures", "tags", "locks", "roleassignments", "diagnosticsettings"])
+_USER: Final = re.compile(r"(?<=^.).*(?=@)")
+
+
+def what_changed(case: Case, complaint: Complaint) -> Steps[None]:
+    """State what was changed on the resources that the walks met, newest first."""
+    (reading,) = yield from read(
+        case, "I ask what was changed lately.", Read(WORDS, "What was changed in the last 24 hours, as a pointer.")
+    )
+    told = reading.row()
+    if not isinstance(told.get("changes"), list):
+        return
+    path = _path(case, complaint)
+    changes = _newest_of_each(row for row in told["changes"] if isinstance(row, dict) and _is_change(case, row, path))
+    for row in changes[:MAX_STATED]:
+        blamed = next((cause for cause in case.causes if _concerns(row, cause.resource, cause.rule)), None)
+        pointer = f" It is what is blamed here ({blamed.rule or name_of(blamed.resource)})." if blamed else ""
+        case.state(
+            f"Changed in the last 24 h on the way of this traffic: {_described(row)}.{pointer}", *reading.audit_ids
+        )
+    if len(changes) > MAX_STATED:
+        case.state(f"{len(changes) - MAX_STATED} older changes on the way are in the activity log.", *reading.audit_ids)
+    if not changes and path:
+        newest = f" (of its newest {MAX_EVENTS} entries)" if told.get("entries") == MAX_EVENTS else ""
+        case.state(f"The activity log{newest} tells no change on the way in the last 24 h.", *reading.audit_ids)
+
+
+def _path(case: Case, complaint: Complaint) -> frozenset[str]:
+    """Return the folded ids of what the walks met, with what it lies in."""
+    met: set[str] = set()
+    for flow in dict.fromkeys(candidate.flow for candidate in complaint.candidates):
+        met.update(_met(case.network, net.walk(case.network, flow)))
+    met.update(cause.resource for cause in case.causes)
+    return frozenset(key(each) for each in met if "/providers/" in each.casefold())
+
+
+def _met(network: Network, walked: Walk) -> Iterator[str]:
+    for hop in (hop for each in (walked, *walked.others) for hop in each.hops):
+        yield hop.resource
+        interface = network.get(Interface, hop.resource)
+        if interface is not None:
+            yield from filter(None, (interface.machine, interface.security_group, interface.subnet))
+            home = network.get(VirtualNetwork, interface.subnet.partition("/subnets/")[0])
+            subnet = home.subnet_ids.get(key(interface.subnet)) if home is not None else None
+            yield interface.subnet.partition("/subnets/")[0]
+            if subnet is not None:
+                yield from filter(None, (subnet.security_group, subnet.route_table, subnet.nat_gateway))
+        balancer = network.get(LoadBalancer, hop.resource)
+        if balancer is not None:
+            yield from (front_end.public_address or "" for front_end in balancer.front_ends)
+
+
+def _is_change(case: Case, row: dict[str, Any], path: frozenset[str]) -> bool:
+    resource, operation = key(str(row.get("resource") or "")), str(row.get("operation") or "").casefold()
+    *kinds, verb = operation.split("/")
+    if verb == "action":
+        changes = bool(kinds) and kinds[-1] in CHANGING_ACTIONS and not _own_command(case, kinds[-1], resource)
+    else:
+        changes = verb in ("write", "delete") and NOT_OF_TRAFFIC.isdisjoint(kinds)
+    if not changes or "/providers/" not in resource:
+        return False
+    if "/subnets/" in resource:  # a network on the way has subnets that are not
+        return resource in path
+    return any(resource == each or resource.startswith(f"{each}/") or each.startswith(f"{resource}/") for each in path)
+
+
+def _own_command(case: Case, action: str, resource: str) -> bool:
+    """Return whether a command in a guest may be this investigation's own."""
+    name = name_of(resource)
+    return action == "runcommand" and any(
+        "run-command invoke" in each and name in each.casefold() for each in case.reads
+    )
+
+
+def _newest_of_each(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: str(row.get("time")), reverse=True):
+        newest.setdefault((key(str(row["resource"])), str(row["operation"]).casefold()), row)
+    return list(newest.values())
+
+
+def _concerns(row: dict[str, Any], resource: str, rule: str) -> bool:
+    """Return whether a change is of a blamed resource, or of the blamed rule in it."""
+    changed = key(str(row["resource"]))
+    within = changed.removeprefix(f"{key(resource)}/").split("/")
+    return bool(resource) and (changed == key(resource) or (len(within) == 2 and within[1] == rule.casefold()))
+
+
+def _described(row: dict[str, Any]) -> str:
+    resource, time = str(row["resource"]), str(row.get("time") or "")
+    owner = resource.rpartition("/providers/")[2].split("/")
+    of = f" of {owner[2]}" if len(owner) > 3 else ""
+    caller = _USER.sub("...", str(row.get("caller") or "an unknown caller"))
+    operation = str(row["operation"]).partition("/")[2]
+    return f"{operation} of {name_of(resource)}{of} at {time[:16].replace('T', ' ')} UTC by {caller}"
