@@ -103,7 +103,7 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
             id=of, interfaces=tuple(azure_resources.interfaces(answer, reference)), reference=reference
         ),
     ),
-    VirtualNetwork: AzRead("network vnet show", azure_resources.virtual_networks),
+    VirtualNetwork: AzRead("network vnet show", azure_resources.virtual_networks, "network vnet list"),
     NetworkManager: AzRead(
         "resource show", network_managers, "resource list --resource-type Microsoft.Network/networkManagers", "--ids"
     ),

@@ -45,10 +45,22 @@ class Fault:
     """Of the walk with this change and those of the faults before it."""
     derived: tuple[str, ...] = ()
     """Kinds of fault in the same walk that only follow from this one."""
+    route: tuple[str, str] | None = None
+    """Of a fault of a table's route: the id of the table, and the name of the route."""
 
     @property
     def kind(self) -> str:
         return self.hop.fault or self.hop.kind
+
+    @property
+    def resource(self) -> str:
+        """The id of what is to be corrected: of a route of a table, the table, wherever the packet met it."""
+        return self.route[0] if self.route else self.hop.resource
+
+    @property
+    def rule(self) -> str:
+        """The rule, route or setting of it; empty without one."""
+        return self.route[1] if self.route else self.hop.rule or ""
 
 
 def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[Fault]:
@@ -57,12 +69,12 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     walked = walk(network, flow, source=source)
     while (blocker := _blocker(walked)) is not None and len(faults) < MAX_FAULTS:
         derived = tuple(hop.fault for hop in walked.hops if hop is not blocker and hop.fault in DERIVED and hop.fault)
-        mended = next(_mended(network, walked, blocker, flow, source), None)
+        mended, route = next(_mended(network, walked, blocker, flow, source), None), _route_of_table(network, blocker)
         if mended is None:
-            faults.append(Fault(blocker, None, walked.outcome, derived))
+            faults.append(Fault(blocker, None, walked.outcome, derived, route))
             break
         change, network, walked = mended
-        faults.append(Fault(blocker, change, walked.outcome, derived))
+        faults.append(Fault(blocker, change, walked.outcome, derived, route))
     return faults
 
 
@@ -91,8 +103,16 @@ def _mended(
             continue
         walked = walk(changed, flow, source=source)
         stop = _blocker(walked)
-        if stop is None or _place(stop) != _place(blocker):
+        if stop is None or not (_place(stop) == _place(blocker) or _replaces(network, change, blocker, stop)):
             yield change, changed, walked
+
+
+def _replaces(network: Network, change: Mend, blocker: Hop, stop: Hop) -> bool:
+    """Return whether a packet is stopped for want of the route that was removed: it must be corrected, not removed."""
+    if not isinstance(change, RemoveRoute) or (stop.leg, stop.resource) != (blocker.leg, blocker.resource):
+        return False
+    others = [str(route) for route in network.one(RouteTable, change.table).routes]
+    return stop.kind in ("route", "peering") and stop.rule not in others
 
 
 def _place(hop: Hop) -> tuple[str, ...]:
@@ -111,12 +131,8 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
         case "admin_rule":
             yield RemoveAdminRule(hop.resource)
         case "route_none" | "route_missing" | "address_unused":
-            found = network.get(Interface, hop.resource) or network.get(AzureFirewall, hop.resource)
-            interface = found.interface if isinstance(found, AzureFirewall) else found
-            table = network.subnet_of(interface)[1].route_table if interface is not None else None
-            for route in network.one(RouteTable, table).routes if table else ():
-                if hop.rule == str(route) and route.name:
-                    yield RemoveRoute(table or "", route.name)
+            if (route := _route_of_table(network, hop)) is not None:
+                yield RemoveRoute(*route)
         case "peering_disconnected":
             home = network.one(VirtualNetwork, hop.resource)
             for peering in home.peerings:
@@ -133,6 +149,17 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
                 yield from _changes(network, stop, asked)
         case "machine_stopped":
             yield StartMachine(hop.resource)
+
+
+def _route_of_table(network: Network, hop: Hop) -> tuple[str, str] | None:
+    """Return the table's id and the route's name, where a route of the subnet's table decided."""
+    found = network.get(Interface, hop.resource) or network.get(AzureFirewall, hop.resource)
+    interface = found.interface if isinstance(found, AzureFirewall) else found
+    table = network.subnet_of(interface)[1].route_table if interface is not None else None
+    for route in network.one(RouteTable, table).routes if table else ():
+        if hop.rule == str(route) and route.name:
+            return table or "", route.name
+    return None
 
 
 def _free_priority(network: Network, hop: Hop) -> int | None:

@@ -177,6 +177,17 @@ def gateway_in(network: Network, flow: Flow) -> Gateway | None:
     return None if within(prefixes_around(home), flow.source_address) else gateway_of(network, home)
 
 
+def may_teach(network: Network, home: VirtualNetwork, address: str) -> bool:
+    """Return whether the gateway that serves a network may teach it a route to an address. Raises `Unread`.
+
+    To an address of a known virtual network, none does but by a connection that may lead there.
+    """
+    gateway = gateway_of(network, home)
+    if gateway is None or not any(each.holds(address) for each in network.all(VirtualNetwork).values()):
+        return True
+    return any(_leads(network, each, address) for each in network.one(GatewayConnections, gateway.id).connections)
+
+
 def unused_gateway(network: Network, home: VirtualNetwork, address: str) -> Peering | None:
     """Return the peering to a network whose gateway knows the site of `address`, where `home` does not use it.
 

@@ -12,7 +12,7 @@ from ghost.net.balancing import Entrance, front_end_at, interface_at
 from ghost.net.changes import AllowAccess, SyncPeering, UseRemoteGateway
 from ghost.net.effective import groups_of, missing_routes, routes_of
 from ghost.net.firewall import firewall_at
-from ghost.net.gateways import Gateway, unused_gateway
+from ghost.net.gateways import Gateway, may_teach, unused_gateway
 from ghost.net.hops import Hop, Mend
 from ghost.net.names.private_links import endpoint_route
 from ghost.net.network import Network, Unread
@@ -67,7 +67,7 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
     elif doubt := table.doubt(route, destination):
         if here.is_read:
             network.need(missing_routes(here), f"{here.name}: {doubt}")
-        if not within(prefixes_around(home), destination):
+        if not within(prefixes_around(home), destination) and may_teach(network, home, destination):
             raise Unread(None, f"{here.name}: {doubt}, and Azure does not tell its routes")
     hop = Hop("route", here.id, "pass", f"{destination} follows {route}", str(route), references=table.references)
     if route is None or route.next_hop_type.casefold() == "none":
