@@ -27,6 +27,7 @@ def forwarding(network: Network, appliance: Interface, flow: Flow, state: State)
         yield replace(hop, verdict="unknown", reason=f"what {appliance.name} forwards is not told by Azure")
     elif not inside.forwards:
         reason = f"{inside.name} forwards nothing (net.ipv4.ip_forward is 0)"
+        hop = replace(hop, references=(inside.reference,))
         yield replace(hop, verdict="drop", reason=reason, rule="net.ipv4.ip_forward", fault="guest_not_forwarding")
     else:
         yield hop
