@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ghost.agent import TurnLog, Workspace, load_session, save_session
-from ghost.brain import OfflineBrain, UserMessage
+from ghost.agent import TurnLog, Workspace, load_session, recorded_symptom, save_session
+from ghost.brain import OfflineBrain, StatedEnds, UserMessage
 from ghost.cli.investigation_command import INCONCLUSIVE
 from ghost.cli.narration import Narration
 from ghost.cli.session_opening import OpenedSession, SessionOpening
@@ -147,7 +147,9 @@ def test_ended_at_any_moment_of_its_start_it_verifies_and_resumes_with_its_sympt
     def ghost(*words: str, **environment: str):
         return run_ghost(*words, cwd=tmp_path, environment={**clean, **environment}, in_process=True)
 
-    ended = ghost("investigate", SYMPTOM, "--lab", "blocked-port", **{SIGNAL_AT: f"{name} {count}"})
+    words = ("investigate", SYMPTOM, "--port", "6379", "--dest", "redis-cache-01", "--lab", "blocked-port")
+    stated = StatedEnds(destination="redis-cache-01", port=6379)
+    ended = ghost(*words, **{SIGNAL_AT: f"{name} {count}"})
     assert ended.returncode == (130 if name == "SIGINT" else -signal.SIGKILL)
     assert "Traceback" not in ended.stderr
     session_file = Workspace(tmp_path).session_file
@@ -162,5 +164,8 @@ def test_ended_at_any_moment_of_its_start_it_verifies_and_resumes_with_its_sympt
     assert resumed.returncode == INCONCLUSIVE, resumed.stderr
     report = json.loads(resumed.stdout)
     assert report["symptom"] == SYMPTOM
+    session = load_session(session_file)[0]
+    assert recorded_symptom(session.paths(tmp_path).turns) == UserMessage(SYMPTOM, stated)
+    assert session.stated == stated
     assert not [note for note in report["advisories"] if "Integrity" in note]
     assert ghost("audit", "verify", session_id).returncode == 0

@@ -86,7 +86,7 @@ class Investigation:
 
     def begin(self, symptom: str, memory: MemoryNote | None = None) -> None:
         """Start with the symptom and hints from memory, which the brain reads and no statement may cite."""
-        self._add_message(UserMessage(symptom))
+        self._add_message(UserMessage(symptom, self.session.stated))
         if memory is not None:
             self.turns.memory(memory)
             self.conversation.append(memory)

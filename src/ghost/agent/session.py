@@ -16,6 +16,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ghost.agent.hypotheses import EvidenceConflict, Hypothesis, HypothesisLog
+from ghost.brain import StatedEnds
 from ghost.errors import RecordError, SessionError
 from ghost.records import Head, read_json, valid_session_id, write_json
 
@@ -43,6 +44,8 @@ class Session(BaseModel):
     """The network under investigation, or the name of a simulated one."""
     symptom: str | None = None
     """What fails, as it was typed; None until somebody was asked."""
+    stated: StatedEnds = StatedEnds()
+    """What options state beside the symptom."""
     turn_count: int = 0
     rca_report_path: str | None = None
     rca_sha256: dict[str, str] = Field(default_factory=dict)

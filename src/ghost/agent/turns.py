@@ -7,13 +7,24 @@ orchestrator and the hypothesis log hold no output and are stored as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ghost.agent.audit_evidence import Evidence
-from ghost.brain import MemoryNote, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, Usage, UserMessage
+from ghost.brain import (
+    MemoryNote,
+    Message,
+    ResumeNote,
+    StatedEnds,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    Turn,
+    Usage,
+    UserMessage,
+)
 from ghost.records import ChainedLog, Head, read_valid_records
 from ghost.shell import redact
 from ghost.text import map_text
@@ -43,7 +54,10 @@ class TurnLog:
         return self._log.head
 
     def user(self, message: UserMessage) -> None:
-        self._log.append({"kind": "user", "text": without_secrets(message.text)})
+        stated = map_text(asdict(message.stated), without_secrets) if message.stated != StatedEnds() else None
+        self._log.append(
+            {"kind": "user", "text": without_secrets(message.text), **({"stated": stated} if stated else {})}
+        )
 
     def resume(self, note: ResumeNote) -> None:
         self._log.append({"kind": "resume", "text": note.text})
@@ -90,10 +104,14 @@ def without_secrets(text: str) -> str:
     return redact(text)[0]
 
 
-def recorded_symptom(path: Path) -> str | None:
+def recorded_symptom(path: Path) -> UserMessage | None:
     """Return the first message of the engineer in `path`; None without one."""
     records, _ = read_valid_records(path)
-    return next((str(record.get("text", "")) for record in records if record.get("kind") == "user"), None)
+    return next((_user(record) for record in records if record.get("kind") == "user"), None)
+
+
+def _user(record: Mapping[str, Any]) -> UserMessage:
+    return UserMessage(str(record.get("text", "")), StatedEnds(**record.get("stated", {})))
 
 
 def read_conversation(path: Path, audit: Evidence) -> tuple[list[Message], list[ToolCall], int]:
@@ -129,7 +147,7 @@ def _messages(
     for record in records:
         match record.get("kind"):
             case "user":
-                yield UserMessage(str(record.get("text", "")))
+                yield _user(record)
             case "resume":
                 yield ResumeNote(str(record.get("text", "")))
             case "memory":

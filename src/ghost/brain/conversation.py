@@ -12,10 +12,29 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
+class StatedEnds:
+    """What options state beside the sentence; they win over its words. Empty: not stated."""
+
+    source: str = ""
+    destination: str = ""
+    port: int | None = None
+    protocol: str = ""
+    """`tcp`, `udp` or `icmp`."""
+
+    def __str__(self) -> str:
+        """`web-vm to 10.0.0.4 tcp/443`, or what there is of it; empty if nothing is stated."""
+        protocol = self.protocol or ("tcp" if self.port else "")
+        traffic = f"{protocol}/{self.port}" if self.port else protocol
+        to = f"to {self.destination}" if self.source and self.destination else self.destination
+        return " ".join(filter(None, (self.source, to, traffic)))
+
+
+@dataclass(frozen=True)
 class UserMessage:
     """Text from the engineer: the symptom first, then further instructions."""
 
     text: str
+    stated: StatedEnds = StatedEnds()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import contextlib
 import json
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,13 +27,13 @@ from ghost.agent import (
     without_secrets,
     write_report,
 )
-from ghost.brain import Message, ToolCall, Turn, Usage
+from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
 from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.event_lines import EventLines
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, TerminalGoneError, used_up
 from ghost.cli.session_memory import SessionMemory
-from ghost.cli.session_opening import OpenedSession, SessionOpening, network_of_az
+from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
 from ghost.cli.shell_options import error_text, lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
@@ -41,7 +41,6 @@ from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
 from ghost.lab import load_case
-from ghost.net import name_of
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 
@@ -73,6 +72,7 @@ class Request:
     """One document on standard output, at the end."""
     as_events: bool = False
     """A line on standard output for each event, as it happens."""
+    stated: StatedEnds = NOTHING_STATED
 
     @property
     def for_programs(self) -> bool:
@@ -84,10 +84,15 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     settings = Settings(workspace=workspace_option) if workspace_option else Settings()
     if request.as_json and request.as_events:
         raise UsageError("--json and --json-events both write to standard output: choose one")
-    if request.resume and (request.symptom or request.lab):
-        raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
-    blank = request.symptom is not None and not request.symptom.strip()
-    nobody_to_ask = request.symptom is None and not (request.lab or request.resume or is_interactive())
+    if request.resume and (request.symptom or request.lab or str(request.stated)):
+        raise UsageError("--resume goes on with a session as it is: leave the symptom, its ends and --lab out")
+    if request.stated.port and request.stated.protocol == "icmp":
+        raise UsageError("icmp has no ports: leave --port out, or name the protocol that has it")
+    symptom = request.symptom
+    if symptom is None and request.stated.destination:
+        symptom = str(request.stated)
+    blank = symptom is not None and not symptom.strip()
+    nobody_to_ask = symptom is None and not (request.lab or request.resume or is_interactive())
     if blank or nobody_to_ask:
         raise UsageError(SYMPTOM_NEEDED)
     if request.resume:
@@ -106,7 +111,9 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
         chosen = choose_brain(request.wish, settings, workspace)
         opening = SessionOpening(workspace, settings, narration, clock, chosen.brain)
         try:
-            opened = opening.resumed(request.resume) if request.resume else opening.new(scenario, request.symptom)
+            opened = (
+                opening.resumed(request.resume) if request.resume else opening.new(scenario, symptom, request.stated)
+            )
             outcome = _Run(request, settings, workspace, chosen, narration, opened).carry_out()
         except BaseException as ended:
             saved = opening.session_id is not None and opening.session_id == workspace.current_id()
@@ -288,6 +295,11 @@ class _Run:
             f"Brain: {self.session.model}",
             f"Network: {where}",
             *([f"Symptom: {self.session.symptom}"] if self.session.symptom else []),
+            *(
+                [f"Stated: {stated}"]
+                if (stated := str(self.session.stated)) not in (self.session.symptom or "")
+                else []
+            ),
         )
         for note in self.chosen.notes:
             self.narration.line(note, style="yellow")
@@ -322,7 +334,8 @@ class _Run:
 
     def _tell_session(self) -> None:
         told = ("session_id", "model", "network", "symptom", "is_resume", "resumed_from")
-        self.narration.event("session", **{name: getattr(self.session, name) for name in told})
+        stated = asdict(self.session.stated)
+        self.narration.event("session", **{name: getattr(self.session, name) for name in told}, stated=stated)
 
     def _hand_over(self, report: dict[str, Any]) -> str:
         """Give the report to programs. Returns its outcome."""
@@ -337,7 +350,7 @@ class _Run:
     def _show_end(self, report: dict[str, Any], markdown: str, seconds: float, model_turns: list[Turn]) -> None:
         written = self.session.rca_report_path
         self.narration.line("")
-        self._conclusion(report)
+        self.narration.conclusion(report, (self.session.completion or {}).get("confidence_bounds") or [])
         if written is None:
             print(markdown, file=sys.stderr if self.request.for_programs else sys.stdout)
             raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")
@@ -347,28 +360,6 @@ class _Run:
             *([f"Model: {used_up(model_turns)}"] if model_turns else []),
         )
         self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{_option_of(self.workspace)}")
-
-    def _conclusion(self, report: dict[str, Any]) -> None:
-        found = report["outcome"] == "cause_found" and report["summary"]["supported"]
-        label = "Root cause" if found else "Conclusion"
-        doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
-        self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
-        self.narration.line(f"Outcome: {report['outcome'].replace('_', ' ')}")
-        for cause in report["causes"]:
-            self.narration.line(f"  {_named(cause)}")
-        if bounds := (self.session.completion or {}).get("confidence_bounds"):
-            self.narration.line(
-                f"Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow"
-            )
-        for action in report["recommended_actions"]:
-            self.narration.line(f"  - {action}")
-
-
-def _named(cause: dict[str, Any]) -> str:
-    place = " ".join(filter(None, (name_of(cause["resource"]), cause["rule"], cause["direction"])))
-    return (
-        f"{cause['kind'].replace('_', ' ')}: {place} ({cause['confidence'] if cause['supported'] else 'unsupported'})"
-    )
 
 
 def _prompt() -> str:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ghost.brain import Brain, Message, ToolCall, Turn
 from ghost.cli.event_lines import EventLines, told_of
+from ghost.net import name_of
 from ghost.patterns import lazy
 from ghost.records import Head
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
@@ -169,6 +170,20 @@ class Narration:
         outcome = _outcome(response)
         self.line(f"      {response.get('audit_id')}  {outcome}", style="dim")
 
+    def conclusion(self, report: dict[str, Any], bounds: Sequence[str]) -> None:
+        """`bounds`: why the confidence was lowered."""
+        found = report["outcome"] == "cause_found" and report["summary"]["supported"]
+        label = "Root cause" if found else "Conclusion"
+        doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
+        self.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
+        self.line(f"Outcome: {report['outcome'].replace('_', ' ')}")
+        for cause in report["causes"]:
+            self.line(f"  {_named(cause)}")
+        if bounds:
+            self.line(f"Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow")
+        for action in report["recommended_actions"]:
+            self.line(f"  - {action}")
+
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
         """A progress line while a command runs or a model answers, on a terminal only."""
@@ -238,6 +253,13 @@ class NarratedShell:
             response = self._shell.execute(request)
         self._narration.ran(response, command)
         return response
+
+
+def _named(cause: dict[str, Any]) -> str:
+    place = " ".join(filter(None, (name_of(cause["resource"]), cause["rule"], cause["direction"])))
+    return (
+        f"{cause['kind'].replace('_', ' ')}: {place} ({cause['confidence'] if cause['supported'] else 'unsupported'})"
+    )
 
 
 def used_up(turns: Sequence[Turn]) -> str:

@@ -23,7 +23,7 @@ from ghost.agent import (
     verify_session,
     without_secrets,
 )
-from ghost.brain import Brain
+from ghost.brain import Brain, StatedEnds, UserMessage
 from ghost.cli.narration import Narration
 from ghost.config import Settings
 from ghost.errors import SessionError
@@ -33,6 +33,7 @@ from ghost.lab import start as start_lab
 from ghost.records import Clock, isoformat, new_session_id
 from ghost.text import plural
 
+NOTHING_STATED = StatedEnds()
 SIMULATED = "(SIMULATED)"
 """Behind the name of a lab that belongs to the session itself."""
 MAX_LISTED = 10
@@ -63,15 +64,18 @@ class SessionOpening:
         self.session_id: str | None = None
         """The session that is opened; its file may not be written yet."""
 
-    def new(self, scenario: Scenario | TapeScenario | None, symptom: str | None) -> OpenedSession:
+    def new(
+        self, scenario: Scenario | TapeScenario | None, symptom: str | None, stated: StatedEnds = NOTHING_STATED
+    ) -> OpenedSession:
         """Start a session in a lab of its own, or in the network that az asks. `symptom`: None if it is to be asked."""
         if scenario is None:
             az_lab = lab_behind_az()
-            return OpenedSession(self._created(self._new_id(), network_of_az(az_lab), symptom), None, az_lab)
+            created = self._created(self._new_id(), network_of_az(az_lab), symptom, stated)
+            return OpenedSession(created, None, az_lab)
         session_id = self._new_id()
         lab = start_lab(scenario, self._lab_of(session_id), speed=self._settings.lab_speed)
         symptom = scenario.briefing.symptom if symptom is None else symptom
-        return OpenedSession(self._created(session_id, network_of_lab(lab), symptom), lab, None)
+        return OpenedSession(self._created(session_id, network_of_lab(lab), symptom, stated), lab, None)
 
     def resumed(self, session_id: str) -> OpenedSession:
         """Raises `SessionError` if az here asks another network, or the session is damaged and nobody chooses how to go
@@ -84,7 +88,7 @@ class SessionOpening:
                 raise SessionError(f"the session file {path} is of another session: {session.session_id}")
         except SessionError as unreadable:
             self._choose(session_id, [str(unreadable)], str(unreadable), (FRESH, ABORT))
-            return self._fresh(session_id, None, az_lab)
+            return self._fresh(session_id, az_lab)
         has_own_lab = session.network.endswith(SIMULATED)
         if not has_own_lab and session.network != network_of_az(az_lab):
             raise SessionError(
@@ -98,7 +102,7 @@ class SessionOpening:
             count = plural(len(problems), "problem")
             changed = f"the records of {session.session_id} were changed from outside ({count})"
             if self._choose(session_id, problems, changed, (CONTINUE, FRESH, ABORT)) == FRESH:
-                return self._fresh(session.session_id, session.symptom, az_lab)
+                return self._fresh(session.session_id, az_lab, session)
             session.integrity_warning = f"when it was resumed, {'; '.join(_first(problems))}"
         self.session_id = session.session_id
         if path != self._workspace.session_file:
@@ -124,9 +128,10 @@ class SessionOpening:
             "ghost investigate with a symptom starts anew"
         )
 
-    def _fresh(self, damaged_id: str, symptom: str | None, az_lab: RunningLab | None) -> OpenedSession:
+    def _fresh(self, damaged_id: str, az_lab: RunningLab | None, damaged: Session | None = None) -> OpenedSession:
         """Start anew on the symptom and in the network of a damaged session, in a copy of its lab if it had one."""
-        symptom = symptom or recorded_symptom(SessionPaths(self._workspace.audit_dir, damaged_id).turns)
+        recorded = recorded_symptom(SessionPaths(self._workspace.audit_dir, damaged_id).turns) or UserMessage("")
+        symptom, stated = (damaged.symptom, damaged.stated) if damaged else (recorded.text or None, recorded.stated)
         if symptom is not None:
             self._narration.line(f"Symptom of {damaged_id}: {symptom}")
         session_id, damaged_lab, lab = self._new_id(), self._lab_of(damaged_id), None
@@ -134,13 +139,15 @@ class SessionOpening:
             shutil.copytree(damaged_lab, self._lab_of(session_id), symlinks=True)
             lab = reopen_lab(self._lab_of(session_id))
         network = network_of_lab(lab) if lab else network_of_az(az_lab)
-        return OpenedSession(self._created(session_id, network, symptom, resumed_from=damaged_id), lab, az_lab)
+        return OpenedSession(self._created(session_id, network, symptom, stated, damaged_id), lab, az_lab)
 
     def _new_id(self) -> str:
         self.session_id = new_session_id(self._clock.now(), self._workspace.taken)
         return self.session_id
 
-    def _created(self, session_id: str, network: str, symptom: str | None, resumed_from: str | None = None) -> Session:
+    def _created(
+        self, session_id: str, network: str, symptom: str | None, stated: StatedEnds, resumed_from: str | None = None
+    ) -> Session:
         session = Session(
             session_id=session_id,
             created_at=isoformat(self._clock.now()),
@@ -150,6 +157,7 @@ class SessionOpening:
             audit_dir=str(self._workspace.audit_dir),
             network=network,
             symptom=symptom and without_secrets(symptom.strip()),
+            stated=stated,
             audit_head=NO_RECORDS,
         )
         self._workspace.set_current_aside()

@@ -102,6 +102,12 @@ def ghost(
 )
 def investigate(
     symptom: Annotated[str | None, typer.Argument(help="What fails, in your words; asked for if omitted.")] = None,
+    source: Annotated[str, typer.Option("--source", help="Who sends: a name or an address; wins over the words.")] = "",
+    dest: Annotated[str, typer.Option("--dest", help="Who is to be reached; with it the words may be left out.")] = "",
+    port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Destination port.")] = None,
+    protocol: Annotated[
+        Literal["tcp", "udp", "icmp"] | None, typer.Option("--protocol", case_sensitive=False, help="Of the traffic.")
+    ] = None,
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Resume a session.")] = None,
     brain: Annotated[
@@ -135,10 +141,13 @@ def investigate(
 
     Exit status: 0 concluded (a cause found, or healthy), 3 inconclusive, 1 failed, 2 usage error, 130 interrupted.
     """
+    from ghost.agent import without_secrets
+    from ghost.brain import StatedEnds
     from ghost.cli.brain_choice import Wish
     from ghost.cli.investigation_command import Request, investigate
 
     wish = Wish(brain, model, max_cost, resume)
+    source, dest = (" ".join(without_secrets(end).split()) for end in (source, dest))
     request = Request(
         symptom=symptom,
         lab=lab,
@@ -148,6 +157,7 @@ def investigate(
         private=private,
         as_json=json_,
         as_events=json_events,
+        stated=StatedEnds(source, dest, port, protocol or ""),
     )
     raise typer.Exit(investigate(request, workspace))
 

@@ -12,7 +12,7 @@ from pydantic_ai import ModelRequest, ModelResponse
 from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ThinkingPart, ToolCallPart
 
 from ghost.agent import Evidence, TurnLog, read_conversation
-from ghost.brain import MemoryNote, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
+from ghost.brain import MemoryNote, ResumeNote, StatedEnds, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 from ghost.brain.model.messages import MAX_CALLS, to_messages, to_turn
 
 
@@ -76,13 +76,15 @@ def test_state_that_cannot_be_read_or_does_not_fit_is_replaced_by_what_was_said(
 
 def test_notes_results_and_instructions_become_one_request():
     conversation = [
-        UserMessage("symptom"), MemoryNote("DNS last time"), Turn("", (ToolCall("t1.1", "x", {}),)),
+        UserMessage("symptom", StatedEnds("a", "b", 443)),
+        MemoryNote("DNS last time"), Turn("", (ToolCall("t1.1", "x", {}),)),
         ToolResults((ToolResult("t1.1", "x", {"status": "ok", "output": '[{"a": 1}]', "stderr": "", "error": None}),)),
         ResumeNote("resumed"), UserMessage("go on"),
     ]  # fmt: skip
     first, _, last = to_messages(conversation, "SYSTEM", str)
     assert isinstance(first, ModelRequest)
     assert first.instructions == "SYSTEM"
+    assert first.parts[0].content == "symptom\n\nStated: a to b tcp/443"
     assert [part.part_kind for part in last.parts] == ["tool-return", "user-prompt", "user-prompt"]
     assert last.parts[0].content == {"status": "ok", "output": [{"a": 1}]}
 

@@ -73,7 +73,10 @@ def _request_parts(message: Message, change: Change) -> Iterator[ModelRequestPar
                 )
         case MemoryNote(text):
             yield UserPromptPart(change(f"Hints from earlier investigations (where to look; never evidence):\n{text}"))
-        case UserMessage(text) | ResumeNote(text):
+        case UserMessage(text, stated):
+            ends = str(stated)
+            yield UserPromptPart(change(f"{text}\n\nStated: {ends}" if ends not in text else text))
+        case ResumeNote(text):
             yield UserPromptPart(change(text))
 
 

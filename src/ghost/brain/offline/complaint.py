@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ghost.brain.conversation import StatedEnds as StatedEnds
 from ghost.net import Flow
 
 Kind = Literal["unreachable", "slow", "intermittent", "reset", "refused", "dns"]
@@ -59,16 +60,6 @@ class Candidate:
 
     def __str__(self) -> str:
         return f"{self.traffic} from {self.source.label} to {self.destination.label}"
-
-
-@dataclass(frozen=True)
-class StatedEnds:
-    """What options state beside the sentence; they win over its words. Empty: not stated."""
-
-    source: str = ""
-    destination: str = ""
-    port: int | None = None
-    protocol: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case, ask
+from ghost.brain.offline.complaint import StatedEnds
 from ghost.brain.offline.conclusion import (
     conclude,
     conclude_name,
@@ -29,11 +30,11 @@ from ghost.brain.offline.symptom import Symptom, parse_symptom, with_service
 from ghost.brain.offline.tenant import read_tenant
 
 
-def investigate(text: str, suspected: Sequence[str] = ()) -> Steps[None]:
+def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | None = None) -> Steps[None]:
     """Run the investigation. `suspected`: layers named by memory, most likely first; decides which of two independent
     stages runs first.
     """
-    symptom = parse_symptom(text)
+    symptom = parse_symptom(f"{text} {stated or ''}".strip())
     case = Case(symptom.text)
     case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
     if symptom.invalid_port:

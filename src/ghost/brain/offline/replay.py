@@ -16,11 +16,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ghost.brain.conversation import MemoryNote, Message, ResumeNote, ToolCall, ToolResults, Turn, UserMessage
+from ghost.brain.conversation import (
+    MemoryNote,
+    Message,
+    ResumeNote,
+    StatedEnds,
+    ToolCall,
+    ToolResults,
+    Turn,
+    UserMessage,
+)
 from ghost.brain.offline.investigation import investigate
 from ghost.brain.offline.revalidation import Change, Rerun, compare, critical_reads, describe
 from ghost.brain.offline.steps import Call, Question, Step, Steps, key_of
 from ghost.errors import BrainError
+
+Investigate = Callable[[str, Sequence[str], StatedEnds], Steps[None]]
 
 _RESOLUTIONS = {"confirm", "refute", "contradict"}
 _REVALIDATION = (
@@ -36,7 +47,7 @@ class OfflineBrain:
     name = "offline"
     prompt_hash = None
 
-    def __init__(self, investigation: Callable[[str, Sequence[str]], Steps[None]] = investigate) -> None:
+    def __init__(self, investigation: Investigate = investigate) -> None:
         self._investigation = investigation
         self._replay: _Replay | None = None
 
@@ -61,11 +72,11 @@ class _Record:
 class _Replay:
     """A conversation, indexed message by message, and the investigation up to the step that waits for its results."""
 
-    def __init__(self, investigation: Callable[[str, Sequence[str]], Steps[None]]) -> None:
+    def __init__(self, investigation: Investigate) -> None:
         self.conversation: list[Message] = []
         self._investigation = investigation
         self._progress: _Progress | None = None
-        self._symptom = ""
+        self._symptom = UserMessage("")
         self._suspected: tuple[str, ...] = ()
         """Layers named by memory. They change the order of the stages, never the findings."""
         self._calls: dict[str, ToolCall] = {}
@@ -92,8 +103,8 @@ class _Replay:
     def add(self, message: Message) -> None:
         self._fresh_changes, self._reopened = [], []
         match message:
-            case UserMessage(text) if not self._symptom.strip():
-                self._symptom = text
+            case UserMessage() if not self._symptom.text.strip():
+                self._symptom = message
             case UserMessage(text) if self._is_asked:
                 self._answers.append(text)
                 self._is_asked = False
@@ -114,7 +125,7 @@ class _Replay:
         self.conversation.append(message)
 
     def turn(self) -> Turn:
-        if not self._symptom.strip():
+        if not self._symptom.text.strip():
             raise BrainError("the conversation holds no symptom: begin it with the engineer's description")
         number = sum(isinstance(message, Turn) for message in self.conversation) + 1
         if self._due:
@@ -122,7 +133,9 @@ class _Replay:
         preface = describe(self._fresh_changes)
         if self._reopened:
             return _turn(number, preface, self._reopened)
-        self._progress = self._progress or _Progress(self._investigation(self._symptom, self._suspected))
+        if self._progress is None:
+            begun = self._investigation(self._symptom.text, self._suspected, self._symptom.stated)
+            self._progress = _Progress(begun)
         step = self._progress.advance(self._memo, self._answers)
         if isinstance(step, Question):
             return Turn(_joined(preface, step.text))
