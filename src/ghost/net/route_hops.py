@@ -82,7 +82,9 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
         case "virtualappliance":
             peers = [network.one(VirtualNetwork, p.remote) for p in home.peerings if p.is_connected]
             next_hop = route.next_hop_ip or ""
-            return _delivered(network, hop, next_hop, [n for n in (home, *peers) if next_hop and n.holds(next_hop)])
+            places = [n for n in (home, *peers) if next_hop and n.holds(next_hop)]
+            severed = _severed(network, hop, home, next_hop) if next_hop and not places else None
+            return Routed(severed) if severed is not None else _delivered(network, hop, next_hop, places)
         case other:
             if other in EXITS:
                 return Routed(hop, leaves_by=EXITS[other])
@@ -96,20 +98,9 @@ def _unrouted(
     connected.
     """
     if route is None or route.source == "Default":
-        for peering in home.peerings:
-            if not peering.is_connected and within(peering.remote_prefixes, destination):
-                reason = f"the peering {peering.name} of {home.name}, which holds {destination}, is {peering.state}"
-                return _by_peering(hop, home, peering, reason, "peering_disconnected")
-            if peering.is_connected and within(peering.current_prefixes, destination):
-                reason = f"{peering.name} of {home.name} does not know {destination}: it was not synced since"
-                return _by_peering(
-                    hop, home, peering, reason, "peering_not_synced", SyncPeering(home.id, peering.remote)
-                )
-        for other in network.all(VirtualNetwork).values():
-            far = _peering(other, home) if other.holds(destination) else None
-            if far is not None and not far.is_connected and _peering(home, other) is None:
-                reason = f"{home.name} has no peering to {other.name}, whose {far.name} is {far.state}"
-                return _by_peering(hop, other, far, reason, "peering_disconnected")
+        severed = _severed(network, hop, home, destination)
+        if severed is not None:
+            return severed
         try:
             unused = unused_gateway(network, home, destination)
         except Unread as unread:
@@ -124,6 +115,23 @@ def _unrouted(
         reason = f"no route of {here.name} covers {destination}"
         return replace(hop, verdict="drop", reason=reason, rule=None, fault="route_missing")
     return replace(hop, verdict="drop", reason=f"{destination} is dropped by {route}", fault="route_none")
+
+
+def _severed(network: Network, hop: Hop, home: VirtualNetwork, address: str) -> Hop | None:
+    """Return the drop of a packet since the peering that would carry it to an address does not; None without one."""
+    for peering in home.peerings:
+        if not peering.is_connected and within(peering.remote_prefixes, address):
+            reason = f"the peering {peering.name} of {home.name}, which holds {address}, is {peering.state}"
+            return _by_peering(hop, home, peering, reason, "peering_disconnected")
+        if peering.is_connected and within(peering.current_prefixes, address):
+            reason = f"{peering.name} of {home.name} does not know {address}: it was not synced since"
+            return _by_peering(hop, home, peering, reason, "peering_not_synced", SyncPeering(home.id, peering.remote))
+    for other in network.all(VirtualNetwork).values():
+        far = _peering(other, home) if other.holds(address) else None
+        if far is not None and not far.is_connected and _peering(home, other) is None:
+            reason = f"{home.name} has no peering to {other.name}, whose {far.name} is {far.state}"
+            return _by_peering(hop, other, far, reason, "peering_disconnected")
+    return None
 
 
 def _by_peering(hop: Hop, home: VirtualNetwork, peering: Peering, reason: str, fault: str, *mends: Mend) -> Hop:
