@@ -22,6 +22,7 @@ def test_the_first_blocker_and_what_mends_it_are_told(tmp_path):
         "BLOCKED: close-legacy-ports (priority 200, Deny Tcp 10.20.1.0/24 -> *:6000-6500) of cache-nsg" in result.stdout
     )
     assert "without rule close-legacy-ports of cache-nsg: it passes" in result.stdout
+    assert "--assume 'no-rule cache-nsg close-legacy-ports'" in result.stdout
     session = result.stdout.rsplit("ghost audit show ", 1)[1].strip()
     listed = ghost("sessions", cwd=tmp_path, in_process=True).stdout
     assert f"{session}    9 reads  web-vm-01 → 10.20.2.5 tcp/6379" in listed

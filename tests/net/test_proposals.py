@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ghost.net import proposed
+from ghost.net import proposal_of, proposed
 from ghost.net.packet_path import walk
 from ghost.net.resources import EffectiveRoutes
 from ghost.net.routes import Route
@@ -63,3 +63,23 @@ def test_a_rule_with_a_known_name_takes_its_place():
     opened = proposed("rule n shut 200 Inbound Allow Tcp * * 5432", MADE).applied(MADE)
     routed = proposed("no-route t hole", opened).applied(opened)
     assert walk(routed, flow("Tcp 10.0.0.4 10.0.1.4:5432")).outcome == "passes"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rule n x 150 Inbound Allow Tcp 10.0.0.0/24,Internet '*' 5432,80-90",
+        "no-rule n shut",
+        "route t x 10.0.1.0/24 VirtualAppliance 10.0.0.9",
+        "route t 'a b' 10.0.1.0/24 None",
+        "no-route t hole",
+        "peering home far",
+        "forwarded home far",
+        "start web",
+        "nat-gateway home web",
+        "private home db",
+        "service-endpoint home db Microsoft.Storage",
+    ],
+)
+def test_a_change_has_the_text_that_proposes_it(text):
+    assert proposal_of(proposed(text, MADE), MADE) == text

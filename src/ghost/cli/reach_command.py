@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from ipaddress import ip_address
@@ -43,6 +43,7 @@ from ghost.net import (
     look_up,
     name_of,
     ports_to,
+    proposal_of,
     proposed,
     public_address_of,
     read_interfaces,
@@ -269,8 +270,11 @@ class _Told:
             )
         out.print(table)
         out.print(_summary(walked))
-        for number, fault in enumerate(fault for fault in faults if fault.mend is not None):
+        mended = [(fault, text) for fault, text in _as_proposals(self.network, faults) if fault.mend is not None]
+        for number, (fault, assume) in enumerate(mended):
             out.print(f"  {'and ' if number else ''}{visible(str(fault.mend))}: {_then(fault)}", markup=False)
+            if assume is not None:
+                out.print(Text(f"      --assume {visible(shlex.quote(assume))}", "dim"))
         if walked.outcome == "passes":
             out.print(NOT_SHOWN, markup=False)
         if walked.blocker is not None:
@@ -305,7 +309,17 @@ class _Told:
 
     def _as_dict(self, walked: Walk, faults: list[Fault]) -> dict[str, Any]:
         about = {"network": self.asked_of, "session_id": self.session_id, "assumed": self.assumed}
-        return {**about, **_as_dict(walked, self.destination, faults)}
+        told = _as_dict(walked, self.destination, faults)
+        for row, (_, assume) in zip(told["faults"], _as_proposals(self.network, faults), strict=True):
+            row["assume"] = assume
+        return {**about, **told}
+
+
+def _as_proposals(network: Network, faults: Iterable[Fault]) -> Iterator[tuple[Fault, str | None]]:
+    """Yield each fault with its mend as `--assume` reads it behind the mends before; None where it has no form."""
+    for fault in faults:
+        yield fault, None if fault.mend is None else proposal_of(fault.mend, network)
+        network = network if fault.mend is None else fault.mend.applied(network)
 
 
 def _table(*headers: str) -> Table:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ghost.net.hops import Hop, Mend, Walk
     from ghost.net.names import dns_name
     from ghost.net.network import Missing, Network
-    from ghost.net.proposals import check_form, proposed
+    from ghost.net.proposals import check_form, proposal_of, proposed
     from ghost.net.recorded_reads import home_in, missing_of
     from ghost.net.resources import (
         EffectiveGroups,
@@ -129,6 +129,7 @@ __all__ = [
     "owner_in",
     "parse_ports",
     "ports_to",
+    "proposal_of",
     "proposed",
     "public_address_of",
     "read_guest",
@@ -184,6 +185,7 @@ _MODULES = {
     "name_of": "ghost.net.resources",
     "needed": "ghost.net.snapshot",
     "ports_to": "ghost.net.walk_sets",
+    "proposal_of": "ghost.net.proposals",
     "proposed": "ghost.net.proposals",
     "public_address_of": "ghost.net.walk_sets",
     "read_interfaces": "ghost.net.snapshot",

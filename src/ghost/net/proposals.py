@@ -85,6 +85,66 @@ def check_form(text: str) -> list[str]:
     return words
 
 
+def proposal_of(change: Mend, network: Network) -> str | None:
+    """Return the text that is this change in this network; None if no form is."""
+    for name in (name_of, str):  # names where they are enough
+        try:
+            text = shlex.join(_words(change, network, name))
+            if proposed(text, network) == change:
+                return text
+        except (ValueError, Unread):
+            continue
+    return None
+
+
+def _words(change: Mend, network: Network, name: Callable[[str], str]) -> list[str]:
+    def subnet(subnet_id: str) -> tuple[str, str]:
+        homes = network.all(VirtualNetwork).values()
+        home = next((each.id for each in homes if key(subnet_id) in (key(s.id) for s in each.subnets)), "")
+        return name(home), name_of(subnet_id)
+
+    match change:
+        case AddRule(group, rule):
+            ends = (",".join(prefixes) for prefixes in (rule.source_prefixes, rule.destination_prefixes))
+            which = (rule.name, str(rule.priority), rule.direction, rule.access, rule.protocol)
+            return ["rule", name(group), *which, *ends, ",".join(rule.destination_ports)]
+        case RemoveRule(group, removed):
+            return ["no-rule", name(group), removed]
+        case AddRoute(table, route):
+            next_hop = [route.next_hop_ip] if route.next_hop_ip else []
+            return ["route", name(table), route.name or "", route.prefix, route.next_hop_type, *next_hop]
+        case RemoveRoute(table, removed):
+            return ["no-route", name(table), removed]
+        case ConnectPeering((owner, remote)):
+            return ["peering", name(owner), name(remote)]
+        case AllowForwarded(owner, remote):
+            return ["forwarded", name(owner), name(remote)]
+        case StartMachine(machine):
+            return ["start", name(machine)]
+        case AddBalancingRule(balancer, _, protocol, port, backend_port):
+            return ["balance", name(balancer), protocol, str(port), str(backend_port)]
+        case AddNatGateway(inside):
+            return ["nat-gateway", *subnet(inside)]
+        case MakePrivate(inside):
+            return ["private", *subnet(inside)]
+        case LinkZone(zone, linked):
+            return ["link", name(zone), name(linked)]
+        case SetRecord(zone, record, addresses):
+            return ["record", name(zone), record, ",".join(addresses)]
+        case ApproveEndpoint(endpoint):
+            return ["approve", name(endpoint)]
+        case AddSubnetRule(service, inside):
+            return ["service-rule", name(service), *subnet(inside)]
+        case AddAddressRule(service, ranges):
+            return ["service-address", name(service), ",".join(map(str, ranges))]
+        case EnableServiceEndpoint(inside, endpoint):
+            return ["service-endpoint", *subnet(inside), endpoint]
+        case EnablePublicAccess(service):
+            return ["public-access", name(service)]
+        case _:
+            return []
+
+
 def _rule(network: Network, words: list[str]) -> Mend:
     group, name, priority, direction, access, protocol, source, destination, ports = words
     if not priority.isdecimal() or not 100 <= int(priority) <= 4096:
