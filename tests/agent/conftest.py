@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from ghost.records import Head
 from ghost.shell import HitlDecision, SafeExecShell
 
 SESSION = "ghost_20260101_120000"
+RULES = "az network nsg rule list -g rg --nsg-name cache-nsg"
+RULE = {"name": "deny-it", "access": "Deny", "direction": "Inbound", "priority": 200}
 
 
 class FixedClock:
@@ -139,7 +142,13 @@ def bench(tmp_path: Path) -> Bench:
         (programs / name).write_text("#!/bin/sh\nexit 99\n")
         (programs / name).chmod(0o755)
     return Bench(
-        tmp_path / "work", programs, {"az vm list": (0, '[{"name": "vm-1"}]'), "ping": (1, "100% packet loss")}
+        tmp_path / "work",
+        programs,
+        {
+            "az vm list": (0, '[{"name": "vm-1"}]'),
+            "az network nsg rule list": (0, json.dumps([RULE])),
+            "ping": (1, "100% packet loss"),
+        },
     )
 
 

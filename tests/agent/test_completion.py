@@ -6,10 +6,10 @@ import pytest
 
 from ghost.agent import Evidence
 from ghost.agent.completion import settled_outcome
-from tests.agent.conftest import SESSION, Bench, command, complete, hypothesis, turn
+from tests.agent.conftest import RULES, SESSION, Bench, command, complete, hypothesis, turn
 
 ONE, TWO, THREE = (f"{SESSION}_{n:03d}" for n in (1, 2, 3))
-READS = turn("", command("az vm list -g rg"), command("ping -c 1 127.0.0.1"), command("az vm restart -g rg -n vm-1"))
+READS = turn("", command(RULES), command("ping -c 1 127.0.0.1"), command("az vm restart -g rg -n vm-1"))
 H1 = hypothesis("register")
 CONFIRMED = turn("", H1, hypothesis("confirm", audit_ids=[ONE]))
 GROUP = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/cache-nsg"
@@ -38,7 +38,24 @@ PROBLEMS = {
     "cause 1: names no resource": {"causes": [{**CAUSE, "resource": " "}]},
     "cause 1: cites no audit record": {"causes": [{**CAUSE, "audit_ids": []}]},
     f"cause 2: {SESSION}_099 is not": {"causes": [CAUSE, {**CAUSE, "audit_ids": [f"{SESSION}_099"]}]},
-    "cause 1: high needs a [CLOUD] record": {"causes": [{**CAUSE, "audit_ids": [TWO]}]},
+    f"cause 1: {TWO}: no [CLOUD] record that succeeded": {"causes": [{**CAUSE, "audit_ids": [TWO]}]},
+    f"cause 1: {ONE} does not show it: no access of cache-nsg other": {"causes": [{**CAUSE, "rule": "other"}]},
+    f"coverage of dns: {TWO} failed (exit 1)": {
+        "coverage": [{"layer": "dns", "status": "cleared", "audit_ids": [TWO]}]
+    },
+    f"root_cause_summary: {SESSION}_099 is not": {"root_cause_summary": f"It is the rule ({ONE}, {SESSION}_099)."},
+    f"statement 1: {SESSION}_099 is not": {"statements": [{"text": f"See {SESSION}_099.", "audit_ids": [ONE]}]},
+    f"statement 1: {ONE} does not show it: it says cache-nsg/deny-it access Deny": {
+        "statements": [
+            {"text": "x", "audit_ids": [ONE], "facts": [{"subject": "deny-it", "property": "access", "value": "Allow"}]}
+        ]
+    },
+    f"statement 1: {ONE} tells no power of vm-1": {
+        "statements": [
+            {"text": "x", "audit_ids": [ONE], "facts": [{"subject": "vm-1", "property": "power", "value": "running"}]}
+        ]
+    },
+    "recommended_actions: rm -rf / is FORBIDDEN": {"recommended_actions": ["To be sure: rm -rf /"]},
     "causes: coverage blames nsg_inbound; name the cause": {"causes": []},
     "outcome: cause_found needs a cause": {"causes": [], "outcome": "cause_found"},
     "outcome: inconclusive has no causes": {"outcome": "inconclusive"},

@@ -65,6 +65,8 @@ class Evidence(Mapping[str, dict[str, Any]]):
         self.broken_lines: list[int] = []
         self.repeated: list[str] = []
         """Ids that occur more than once in the file. The shell writes each id once; the first record counts."""
+        self.derived: dict[str, Any] = {}
+        """What is taken from records, kept by those who took it: a record never changes."""
         self.refreshed()
 
     def refreshed(self) -> Evidence:

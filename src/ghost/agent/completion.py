@@ -6,19 +6,26 @@ reasons for the bounds are in `docs/decisions.md`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import Evidence, cited_ids, tag_of
+from ghost.agent.facts import UNCITED, Proof, proofs_of
 from ghost.agent.hypotheses import State
 from ghost.agent.session import Session
 from ghost.net import known_kinds
+from ghost.shell import FORBIDDEN, classify
 
 MAX_RETURNS: Final = 2
 """How often a conclusion with problems goes back to the brain."""
 MAX_LISTED: Final = 12
-_LEVELS: Final = ("low", "medium", "high")
+LEVELS: Final = ("low", "medium", "high")
+_COMMAND: Final = re.compile(
+    r"(?:^|[\s:`“])(?P<command>(?:az|sudo|rm|dd|mkfs\S*|systemctl|iptables|nft|curl|shutdown|reboot) [^`”]+)"
+)
+"""The command in a recommendation, after the words that lead to it."""
 _HEALTHY_NEEDS: Final = ("vm_state", "nsg_outbound", "nsg_inbound", "routes", "wire")
 _LISTED: Final = {"confirmed": State.CONFIRMED, "refuted": State.REFUTED}
 
@@ -35,14 +42,18 @@ def summary_ids(completion: Mapping[str, Any], session: Session) -> list[str]:
 
 def problems(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> list[str]:
     """Return what the brain must correct before the conclusion stands; each names its place."""
-    cited = [(f"statement {n}", s["audit_ids"]) for n, s in enumerate(completion["statements"], 1)]
-    cited += [
-        (f"coverage of {c['layer']}", c["audit_ids"]) for c in completion["coverage"] if c["status"] != "not_verified"
-    ]
-    ids = summary_ids(completion, session)
+    proofs, ids = proofs_of(evidence, session.session_id), summary_ids(completion, session)
+    wrong = [("root_cause_summary", proofs.text_problems(completion["root_cause_summary"]))]
     if ids or completion["confidence"] != "low":
-        cited.insert(0, ("root_cause_summary", ids))
-    found = [f"{place}: {problem}" for place, ids in cited for problem in _unsupported(ids, evidence)]
+        wrong.append(("root_cause_summary", _unsupported(ids, evidence)))
+    wrong += [(f"statement {n}", proofs.statement_problems(s)) for n, s in enumerate(completion["statements"], 1)]
+    wrong += [(f"coverage of {row['layer']}", proofs.coverage_problems(row)) for row in completion["coverage"]]
+    found = list(dict.fromkeys(f"{place}: {problem}" for place, problems in wrong for problem in problems))
+    found += [
+        f"recommended_actions: {action['command']} is FORBIDDEN ({action['why']}): leave it out"
+        for action in classified_actions(completion["recommended_actions"])
+        if action["classification"] == FORBIDDEN
+    ]
     found += _cause_problems(completion, session, evidence)
     states = {h.id: h.state for h in session.hypothesis_log}
     for name in ("confirmed", "refuted", "unverifiable", "contradicted"):
@@ -68,7 +79,7 @@ def bounded_confidence(completion: Mapping[str, Any], session: Session, evidence
     """Return the confidence that the records allow, at most the stated one, and why it is lower."""
     stated = str(completion["confidence"])
     bounds = [(bound, why) for bound, why in _bounds(completion, session, evidence) if _below(bound, stated)]
-    level = min([stated, *(bound for bound, _ in bounds)], key=_LEVELS.index)
+    level = min([stated, *(bound for bound, _ in bounds)], key=LEVELS.index)
     return level, [why for _, why in bounds]
 
 
@@ -83,7 +94,8 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
     bounds = []
     if _unsupported(summary_ids(completion, session), evidence):
         bounds.append(("low", "the summary is not supported by the records"))
-    if any(_unsupported(statement["audit_ids"], evidence) for statement in completion["statements"]):
+    proofs = proofs_of(evidence, session.session_id)
+    if any(proofs.statement_problems(statement) for statement in completion["statements"]):
         bounds.append(("medium", "a statement is not supported by the records"))
     if not confirmed:
         bounds.append(("medium", "no hypothesis is CONFIRMED by a [CLOUD] record"))
@@ -91,7 +103,7 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
         bounds.append(("medium", "no layer at fault rests on a record of a CONFIRMED hypothesis"))
     else:
         levels = [c["confidence"] for c in judged_causes(completion, session, evidence) if c["supported"]]
-        best = max(levels, key=_LEVELS.index, default="medium")
+        best = max(levels, key=LEVELS.index, default="medium")
         bounds.append((best, f"no cause is more than {best}" if levels else "no supported cause is named"))
     if untested and not confirmed:
         bounds.append(("low", f"{', '.join(sorted(untested))} could not be verified"))
@@ -108,11 +120,24 @@ def judged_causes(completion: Mapping[str, Any], session: Session, evidence: Evi
     deciding = blamed & _confirming(session, evidence)
     judged = []
     for cause in completion.get("causes") or []:
-        wrong = _wrong_with(cause, evidence)
-        bound = "low" if wrong else "high" if deciding.intersection(cause["audit_ids"]) else "medium"
-        level = min(bound, cause["confidence"], key=_LEVELS.index)
-        judged.append({**cause, "confidence": level, "supported": not wrong, "problems": wrong})
+        proof = proof_of(cause, session.session_id, evidence)
+        certain = deciding.intersection(cause["audit_ids"]) and not proof.is_private
+        bound = "low" if proof.problems else "high" if certain else "medium"
+        level = min(bound, cause["confidence"], key=LEVELS.index)
+        supported = {"supported": not proof.problems, "problems": list(proof.problems), "checked": proof.checked}
+        judged.append({**cause, "confidence": level, **supported})
     return judged
+
+
+def classified_actions(actions: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the recommended actions, each with its command, if it is one, and the shell's classification of it."""
+    rows = []
+    for text in actions:
+        found = _COMMAND.search(text)
+        command = found["command"].rstrip("`”. ") if found else None
+        classification, _, why = classify(command) if command else (None, None, "")
+        rows.append({"text": text, "command": command, "classification": classification, "why": why})
+    return rows
 
 
 def settled_outcome(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> str:
@@ -148,7 +173,8 @@ def _cause_problems(completion: Mapping[str, Any], session: Session, evidence: E
         yield f"causes: coverage blames {', '.join(blamed)}; name the cause, with outcome cause_found"
 
 
-def _wrong_with(cause: Mapping[str, Any], evidence: Evidence) -> list[str]:
+def proof_of(cause: Mapping[str, Any], session_id: str, evidence: Evidence) -> Proof:
+    """Return what the records say to a cause; one that names or cites nothing usable is not compared with them."""
     found, kind, known = [], str(cause["kind"]), known_kinds()
     if kind not in known:
         near = get_close_matches(kind, known, 3, 0.4)
@@ -157,7 +183,8 @@ def _wrong_with(cause: Mapping[str, Any], evidence: Evidence) -> list[str]:
         )
     if not cause["resource"].strip():
         found.append("names no resource")
-    return [*found, *_unsupported(cause["audit_ids"], evidence)]
+    found += _unsupported(cause["audit_ids"], evidence)
+    return Proof(tuple(found)) if found else proofs_of(evidence, session_id).proof_of(cause)
 
 
 def _against_health(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> Iterator[str]:
@@ -174,11 +201,11 @@ def _against_health(completion: Mapping[str, Any], session: Session, evidence: E
 
 
 def _below(bound: str, stated: str) -> bool:
-    return _LEVELS.index(bound) < _LEVELS.index(stated)
+    return LEVELS.index(bound) < LEVELS.index(stated)
 
 
 def _unsupported(audit_ids: list[str], evidence: Evidence) -> list[str]:
-    return evidence.problems(audit_ids) if audit_ids else ["cites no audit record"]
+    return evidence.problems(audit_ids) if audit_ids else [UNCITED]
 
 
 def _confirming(session: Session, evidence: Evidence) -> set[str]:

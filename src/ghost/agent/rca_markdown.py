@@ -35,10 +35,13 @@ def as_markdown(report: dict[str, Any], paths: SessionPaths) -> str:
     parts += [f"**Symptom:** {text(report['symptom'])}", "## Investigation Summary", _cited(report["summary"])]
     if report["causes"]:
         parts += ["## Causes", _causes_table(report["causes"])]
+        parts += [
+            f"- {text(c['kind'].replace('_', ' '))}: {text(c['checked'])}." for c in report["causes"] if c["checked"]
+        ]
     if report["statements"]:
         parts += ["## Findings", "\n".join(f"{n}. {_cited(s)}" for n, s in enumerate(report["statements"], 1))]
-    if report["recommended_actions"]:
-        parts += ["## Recommended Actions", "\n".join(f"- {_action(a)}" for a in report["recommended_actions"])]
+    if report["actions"]:
+        parts += ["## Recommended Actions", "\n".join(f"- {_action(action)}" for action in report["actions"])]
     parts += ["## Path Coverage", _coverage_table(report["coverage"])]
     parts += ["## Hypotheses Log", _hypotheses_table(report["hypotheses"])]
     if report["conflicts"]:
@@ -74,13 +77,14 @@ def _cited(statement: dict[str, Any]) -> str:
     return f"{text(statement['text'])}{cited}"
 
 
-def _action(action: str) -> str:
-    """Return a recommendation with any `az` command set as code, so that it can be copied."""
-    start = action.find("az ")
-    if start == 0 or (start > 0 and action[start - 1] in " :`"):
-        lead = action[:start].rstrip(" `")
-        return f"{text(lead)} {code(action[start:].rstrip('` '))}".strip()
-    return text(action)
+def _action(action: dict[str, Any]) -> str:
+    """Return a recommendation with its command set as code, so that it can be copied, and what the shell says of it."""
+    command = action["command"]
+    if command is None:
+        return text(action["text"])
+    lead, _, after = action["text"].partition(command)
+    rest = after.strip("` .”")
+    return f"{text(lead.rstrip(' `“'))} {code(command)} ({action['classification']}) {text(rest)}".strip()
 
 
 def _causes_table(rows: list[dict[str, Any]]) -> str:

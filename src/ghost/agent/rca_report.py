@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
-from ghost.agent.completion import judged_causes, settled_outcome, summary_ids
+from ghost.agent.completion import classified_actions, judged_causes, settled_outcome, summary_ids
+from ghost.agent.facts import UNCITED, Proofs, proofs_of
 from ghost.agent.rca_markdown import LAYERS, as_markdown
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.tools import Shell
@@ -24,6 +26,7 @@ from ghost.errors import RecordError
 from ghost.net import security_rules_in
 from ghost.patterns import lazy
 from ghost.records import isoformat, read_valid_records, write_json, write_text
+from ghost.shell import FORBIDDEN
 
 AZURE_API: Final = 2
 """The tier of what Azure says about its configuration."""
@@ -35,6 +38,7 @@ class Statement:
     text: str
     audit_ids: tuple[str, ...]
     problems: tuple[str, ...]
+    facts: tuple[dict[str, str], ...] = ()
 
     @property
     def supported(self) -> bool:
@@ -46,6 +50,7 @@ class Statement:
             "audit_ids": list(self.audit_ids),
             "supported": self.supported,
             "problems": list(self.problems),
+            **({"facts": list(self.facts)} if self.facts else {}),
         }
 
 
@@ -95,8 +100,19 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "confidence": "low",
         "root_cause_summary": "No conclusion was reached.",
     }
+    proofs = proofs_of(evidence, session.session_id)
     summary_text = str(completion.get("root_cause_summary", ""))
-    statements = completion.get("statements") or []
+    summary = _statement(summary_text, summary_ids(completion, session), evidence, proofs.text_problems(summary_text))
+    statements = [
+        _statement(s["text"], s.get("audit_ids", []), evidence, proofs.statement_problems(s), s.get("facts", []))
+        for s in completion.get("statements") or []
+    ]
+    actions = [
+        {name: action[name] for name in ("text", "command", "classification")}
+        for action in classified_actions(completion.get("recommended_actions") or [])
+        if action["classification"] != FORBIDDEN
+    ]
+    cited = any(statement.supported for statement in (summary, *statements))
     return {
         "session_id": session.session_id,
         "generated": isoformat(now),
@@ -104,33 +120,37 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "brain": ", then ".join([*session.earlier_models, session.model]),
         "network": session.network,
         "outcome": settled_outcome(completion, session, evidence),
-        "confidence": completion.get("confidence", "low"),
+        "confidence": completion.get("confidence", "low") if cited else "low",
         "causes": judged_causes(completion, session, evidence),
-        "summary": _statement(summary_text, summary_ids(completion, session), evidence).as_dict(),
-        "statements": [_statement(s["text"], s.get("audit_ids", []), evidence).as_dict() for s in statements],
-        "coverage": _coverage(completion.get("coverage") or [], evidence),
+        "summary": summary.as_dict(),
+        "statements": [statement.as_dict() for statement in statements],
+        "coverage": _coverage(completion.get("coverage") or [], proofs),
         "hypotheses": [h.model_dump(mode="json") for h in session.hypothesis_log],
         "conflicts": [c.model_dump(mode="json") for c in session.evidence_conflicts],
-        "recommended_actions": list(completion.get("recommended_actions") or []),
+        "recommended_actions": [action["text"] for action in actions],
+        "actions": actions,
         "evidence": [_evidence_row(record) for record in evidence.values()],
         "captures": [_capture_row(capture) for capture in captures],
         "advisories": _advisories(session, evidence, captures),
     }
 
 
-def _statement(words: str, audit_ids: list[str], evidence: Evidence) -> Statement:
+def _statement(
+    words: str, audit_ids: list[str], evidence: Evidence, found: list[str], facts: Sequence[dict[str, str]] = ()
+) -> Statement:
     unique = tuple(dict.fromkeys(audit_ids))
-    return Statement(words, unique, tuple(evidence.problems(unique)))
+    problems = dict.fromkeys([*evidence.problems(unique), *(each for each in found if each != UNCITED)])
+    return Statement(words, unique, tuple(problems), tuple(facts))
 
 
-def _coverage(stated: list[dict[str, Any]], evidence: Evidence) -> list[dict[str, Any]]:
+def _coverage(stated: list[dict[str, Any]], proofs: Proofs) -> list[dict[str, Any]]:
     """Return one row for each layer. A layer that is cleared or at fault without a usable record is not verified."""
     by_layer = {str(row.get("layer")): row for row in stated}
     rows = []
     for layer in [*LAYERS, *(name for name in by_layer if name not in LAYERS)]:
         row = by_layer.get(layer, {"status": "not_verified", "audit_ids": [], "note": "not checked"})
         status, audit_ids, note = row["status"], list(row.get("audit_ids", [])), str(row.get("note", ""))
-        if status != "not_verified" and (not audit_ids or evidence.problems(audit_ids)):
+        if status != "not_verified" and proofs.coverage_problems(row):
             note = f"claimed {status} without usable evidence. {note}".strip()
             status = "not_verified"
         rows.append({"layer": layer, "status": status, "audit_ids": audit_ids, "note": note})

@@ -139,9 +139,20 @@ class ManageHypotheses(_Arguments):
     resolution: str | None = Field(None, max_length=1000, description="contradict: how the conflict was resolved.")
 
 
+class StatedFact(_Arguments):
+    subject: str = Field(max_length=300, description="web-vm-01, cache-nsg/deny-redis, 10.0.0.4")
+    property: str = Field(
+        max_length=60, description="power, access, priority, next_hop, peering_state, linked_network, finding, ..."
+    )
+    value: str = Field(max_length=300, description="As the record has it: running, Deny, None, Connected")
+
+
 class Statement(_Arguments):
     text: str = Field(max_length=4000, description="One finding, in one or two sentences.")
     audit_ids: AuditIds
+    facts: list[StatedFact] = Field(
+        default_factory=list, max_length=10, description="The values it rests on, compared with those records."
+    )
 
 
 class Coverage(_Arguments):

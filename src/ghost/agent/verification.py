@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ghost.agent.audit_evidence import Evidence
+from ghost.agent.completion import LEVELS, bounded_confidence, classified_actions, proof_of
+from ghost.agent.facts import proofs_of
 from ghost.agent.rca_report import file_sha256
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, verify
+from ghost.shell import FORBIDDEN
 from ghost.text import plural
 
 
@@ -53,7 +57,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
     if session.integrity_warning:
         checks.append(Check("history", "of the session", (session.integrity_warning,)))
     if session.rca_report_path is not None:
-        checks += [_report_files(session, paths), _citations(paths)]
+        checks += [_report_files(session, paths), *_report_claims(session, paths)]
     return checks
 
 
@@ -111,19 +115,51 @@ def _report_files(session: Session, paths: SessionPaths) -> Check:
     return Check("report files", "SHA-256 of Markdown and JSON", tuple(problems))
 
 
-def _citations(paths: SessionPaths) -> Check:
-    """Check that every audit id cited in the report is a usable record."""
+def _report_claims(session: Session, paths: SessionPaths) -> list[Check]:
+    """Check that every audit id cited in the report is a usable record, and that the records say what it says."""
+    evidence = Evidence(paths.shell_audit)
     try:
         report = read_json(paths.report_json)
         groups = _cited_groups(report)
-    except (FileNotFoundError, RecordError, AttributeError, KeyError, TypeError) as error:
-        return Check("citations", paths.report_json.name, (f"cannot be read: {error}",))
-    evidence = Evidence(paths.shell_audit)
-    problems = [f"{where}: {p}" for where, ids in groups for p in evidence.problems(ids)]
+        wrong = tuple(_wrong_claims(report, session, evidence))
+    except (FileNotFoundError, RecordError, AttributeError, KeyError, TypeError, ValueError) as error:
+        return [Check("citations", paths.report_json.name, (f"cannot be read: {error}",))]
+    problems = tuple(f"{where}: {p}" for where, ids in groups for p in evidence.problems(ids))
     cited = {audit_id for _, ids in groups for audit_id in ids}
-    return Check(
-        "citations", f"{plural(len(groups), 'cited statement')}, {plural(len(cited), 'record')}", tuple(problems)
-    )
+    compared = plural(len(report["statements"]) + len(report.get("causes") or []), "claim")
+    return [
+        Check("citations", f"{plural(len(groups), 'cited statement')}, {plural(len(cited), 'record')}", problems),
+        Check("claims", f"{compared} compared with what the records say", wrong),
+    ]
+
+
+def _wrong_claims(report: dict[str, Any], session: Session, evidence: Evidence) -> Iterator[str]:
+    """Yield what a report says and its records do not: nothing in it is trusted but the claims themselves."""
+    proofs = proofs_of(evidence, session.session_id)
+    summary = report["summary"]
+    told = [("summary", proofs.text_problems(summary["text"]) if summary["supported"] else [])]
+    told += [
+        (f"finding {n}", proofs.statement_problems(s)) for n, s in enumerate(report["statements"], 1) if s["supported"]
+    ]
+    told += [
+        (f"cause {n}", list(proof_of(cause, session.session_id, evidence).problems))
+        for n, cause in enumerate(report.get("causes") or [], 1)
+        if cause["supported"]
+    ]
+    told += [
+        (f"coverage of {row['layer']}", proofs.coverage_problems(row))
+        for row in report["coverage"]
+        if row["status"] != "not_verified"
+    ]
+    yield from (f"{where}: {problem}" for where, problems in told for problem in problems)
+    classes = {row["text"]: row["classification"] for row in classified_actions(report["recommended_actions"])}
+    printed = {row["text"]: row["classification"] for row in report.get("actions") or []}
+    yield from (f"actions: {text} is {of}" for text, of in classes.items() if printed.get(text, of) != of)
+    yield from (f"actions: {text} is {FORBIDDEN}" for text, of in classes.items() if of == FORBIDDEN)
+    if session.completion is not None and "confidence_bounds" in session.completion:
+        allowed, _ = bounded_confidence(session.completion, session, evidence)
+        if LEVELS.index(report["confidence"]) > LEVELS.index(allowed):
+            yield f"confidence: {report['confidence']} is more than the records allow ({allowed})"
 
 
 def _cited_groups(report: dict[str, Any]) -> list[tuple[str, list[str]]]:

@@ -15,6 +15,7 @@ from ghost.net.azure_json import (
     routes_from_effective_table,
     security_rules_in,
 )
+from ghost.net.azure_shapes import folded, lifted
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
     Direction,
@@ -111,6 +112,7 @@ __all__ = [
     "evaluate_gates",
     "evaluate_group",
     "explain",
+    "folded",
     "gates",
     "group_from_arm",
     "groups_from_effective_nsg",
@@ -121,6 +123,7 @@ __all__ = [
     "key",
     "kinds_seen_as",
     "known_kinds",
+    "lifted",
     "look_up",
     "missing_of",
     "name_of",

@@ -1,0 +1,280 @@
+"""Claims compared with the records that they cite: of statements, coverage, causes and the text of a conclusion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
+from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, fact_shapes, facts_in, names_in
+from ghost.agent.facts.walked_again import WalkedAgain, addresses_of, network_of_records, walked_again
+from ghost.errors import RecordError
+from ghost.net import Network, known_kinds
+from ghost.text import one_line
+
+UNCITED: Final = "cites no audit record"
+MAX_TOLD: Final = 3
+"""Of facts in one problem."""
+UNCERTAIN: Final = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|was|were|been|if|would|could|might|may|unless|whether|until|when|should|than)\b"
+    r"|n't\b",
+    re.IGNORECASE,
+)
+"""A clause with one of these states no value of now."""
+_CLAUSES: Final = re.compile(r"[.;:,()](?=\s|$)|\b(?:and|but|while|whereas|so|because)\b", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\s(),]+")
+DIRECTION: Final = "direction"
+PLACEHOLDER: Final = re.compile(r"\[(?:INTERNAL_IP|INTERNAL_SUBNET|AZURE_RESOURCE)_\d+\]")
+WEAK: Final = {"syn_unanswered", "no_answer"}
+"""Findings of a capture that tell only that no answer came: of a kind beyond the guest they tell nothing."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the records say to a cause."""
+
+    problems: tuple[str, ...] = ()
+    checked: str = ""
+    """How it was compared, for the report."""
+    is_private: bool = False
+    """It could not be walked, since records hold placeholders whose values are not there."""
+
+
+def proofs_of(evidence: Evidence, session_id: str) -> Proofs:
+    """Return the checks of a session, which keep what they took from its records."""
+    proofs: Proofs = evidence.derived.setdefault("proofs", Proofs(evidence, session_id))
+    return proofs
+
+
+class Proofs:
+    """The checks of one session's claims. Facts are taken from a record when it is first asked for."""
+
+    def __init__(self, evidence: Evidence, session_id: str) -> None:
+        self._evidence = evidence
+        self._session_id = session_id
+        self._facts: dict[str, tuple[Fact, ...]] = {}
+        self._built: tuple[int, Network] | None = None
+
+    def facts(self, audit_ids: Iterable[str]) -> list[Fact]:
+        return [fact for audit_id in audit_ids for fact in self._facts_of(audit_id)]
+
+    def _facts_of(self, audit_id: str) -> tuple[Fact, ...]:
+        if audit_id not in self._facts:
+            text = self._printed(audit_id)
+            self._facts[audit_id] = facts_in(self._evidence[audit_id], text) if text else ()
+        return self._facts[audit_id]
+
+    def _printed(self, audit_id: str) -> str | None:
+        record = self._evidence.get(audit_id, {})
+        if record.get("status") != "completed" or (tag_of(record).tier <= 2 and record.get("exit_code") != 0):
+            return None
+        try:
+            return self._evidence.whole_output(audit_id)
+        except RecordError:
+            return None
+
+    # Texts and statements
+
+    def text_problems(self, text: str) -> list[str]:
+        """Return the audit ids in a text that are no records of this session."""
+        return [
+            f"{each} is not an audit record of this session"
+            for each in cited_ids(text, self._session_id)
+            if each not in self._evidence
+        ]
+
+    def statement_problems(self, statement: Mapping[str, Any]) -> list[str]:
+        text, audit_ids = str(statement["text"]), list(statement.get("audit_ids") or [])
+        facts = self.facts(audit_ids)
+        found = [*(self._evidence.problems(audit_ids) if audit_ids else [UNCITED]), *self.text_problems(text)]
+        for claim in statement.get("facts") or []:
+            found += self._claim_problems(claim, facts, audit_ids)
+        return list(dict.fromkeys([*found, *_misworded(text, facts)]))
+
+    def _claim_problems(
+        self, claim: Mapping[str, Any], facts: Sequence[Fact], audit_ids: Sequence[str]
+    ) -> Iterator[str]:
+        subject, name = str(claim["subject"]), str(claim["property"]).casefold().replace(" ", "_")
+        about = [fact for fact in facts if fact.property == name and self._is_about(fact, subject)]
+        value = _plain(self._evidence.restored(str(claim["value"])))
+        if not about:
+            yield f"{_listed(audit_ids)} tells no {name} of {subject}"
+        elif value not in (_plain(self._evidence.restored(fact.value)) for fact in about):
+            yield _says(about)
+
+    def coverage_problems(self, row: Mapping[str, Any]) -> list[str]:
+        """Return why records cannot clear a layer or blame it: they exist, ran, and one of them succeeded."""
+        ids, note = list(row.get("audit_ids") or []), str(row.get("note") or "")
+        if row["status"] == "not_verified":
+            return self.text_problems(note)
+        found = [*(self._evidence.problems(ids) if ids else [UNCITED]), *self.text_problems(note)]
+        ended = {self._evidence[each].get("exit_code") for each in ids if each in self._evidence}
+        if row["status"] == "cleared" and not found and 0 not in ended:
+            found.append(f"{_listed(ids)} failed (exit {', '.join(map(str, ended))}): a failed read clears nothing")
+        return found
+
+    # Causes
+
+    def proof_of(self, cause: Mapping[str, Any]) -> Proof:
+        """Return what the records say: the flow walked again, else the fact that the kind demands, else a capture."""
+        ids = [each for each in cause["audit_ids"] if self._printed(each) is not None]
+        in_cloud = [each for each in ids if tag_of(self._evidence[each]).context == "[CLOUD]"]
+        if not in_cloud:
+            return Proof((f"{_listed(cause['audit_ids'])}: no [CLOUD] record that succeeded shows it",))
+        if seen := self._seen(cause, in_cloud):
+            return Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})")
+        again = self._walked(cause)
+        if again.outcome == "shown":
+            return self._rests(cause, again)
+        if again.outcome == "not_shown":
+            told = again.told if not self._is_private else "something else, or nothing, stops it"
+            return Proof((f"walked again from the records, {told}",))
+        wrong = self._undemanded(cause, in_cloud)
+        masked = self._is_private and self._are_masked(in_cloud)
+        how = "not compared with a walk: private" if masked else "the record shows it; its flow could not be walked"
+        return Proof(tuple(wrong), "" if wrong else how, masked)
+
+    @property
+    def _network(self) -> Network:
+        """What the session has read, built anew where more was read."""
+        if self._built is None or self._built[0] != len(self._evidence):
+            self._built = len(self._evidence), network_of_records(self._evidence, self._evidence.real_output)
+        return self._built[1]
+
+    @property
+    def _is_private(self) -> bool:
+        return any(record.get("anonymization_applied") for record in self._evidence.values())
+
+    def _are_masked(self, ids: Iterable[str]) -> bool:
+        """Return whether records hold placeholders whose values are not there."""
+        return any(PLACEHOLDER.search(self._evidence.real_output(each) or "") for each in ids)
+
+    def _walked(self, cause: Mapping[str, Any]) -> WalkedAgain:
+        flow = {name: self._real(value) for name, value in (cause.get("flow") or {}).items()}
+        real = {**cause, "resource": self._real(cause["resource"]), "rule": self._real(cause.get("rule")), "flow": flow}
+        return walked_again(self._network, real)
+
+    def _real(self, value: Any) -> Any:
+        return self._evidence.restored(value) if isinstance(value, str) else value
+
+    def _rests(self, cause: Mapping[str, Any], again: WalkedAgain) -> Proof:
+        """Return the proof of a fault that is there, if the cause cites what it rests on."""
+        if again.records and not {*again.records} & {*cause["audit_ids"]}:
+            return Proof((f"it rests on {_listed(again.records)}: cite that",))
+        told = again.told if not self._is_private else "its mend was walked too"
+        return Proof(checked=f"walked again from the records; {told}")
+
+    def _undemanded(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
+        """Return why the cited records do not show the fact that this kind of cause demands."""
+        demand = fact_shapes().demanded.get(cause["kind"])
+        if demand is None:
+            return [f"{_listed(ids)} does not show it, and its flow could not be walked: cite the reads of the way"]
+        about = [fact for fact in self.facts(ids) if self._is_of(fact, str(cause["resource"]))]
+        ruled = [fact for fact in about if self._has_rule(fact, cause)]
+        told = [fact for fact in (about if demand.absent else ruled) if fact.property == demand.property]
+        if demand.absent:
+            there = [fact for fact in told if fact.value != NONE and self._has_rule(fact, cause)]
+            if told and (not cause.get("rule") or not there):
+                return []
+        elif any(_meets(demand, fact) for fact in ruled):
+            return []
+        if told:
+            return [_says(told)]
+        return [f"{_listed(ids)} does not show it: no {demand.property.replace('_', ' ')} of {_place(cause)}"]
+
+    def _seen(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[Fact]:
+        """Return the findings of cited captures that this kind of cause is seen as, about the flow's ends."""
+        kind = known_kinds()[cause["kind"]]
+        kinds = {each for each in kind.seen_as.split() if each not in WEAK or kind.layer == "guest_firewall"}
+        findings = [
+            fact
+            for fact in self.facts(ids)
+            if fact.tier == CAPTURE.tier and fact.property == "finding" and fact.value in kinds
+        ]
+        return [fact for fact in findings if self._concerns(fact, cause.get("flow") or {})]
+
+    def _concerns(self, finding: Fact, flow: Mapping[str, Any]) -> bool:
+        """Return whether a finding is about an end of a flow; of a flow that names no address, it is."""
+        ends = [str(self._real(flow[end])) for end in ("source", "destination") if flow.get(end)]
+        addresses = {address for end in ends for address in addresses_of(self._network, end)}
+        return not addresses or bool(addresses & {self._real(each) for each in finding.subject})
+
+    def _is_about(self, fact: Fact, subject: str) -> bool:
+        """Return whether a fact is about what a claim names: by its last names, or by one end of a finding."""
+        named = tuple(map(_plain, names_in(self._real(subject))))
+        own = tuple(_plain(self._real(each)) for each in fact.subject)
+        either_end = fact.tier == CAPTURE.tier and set(named) <= set(own)
+        return either_end or own[-len(named) :] == named or own[-1:] == (_plain(self._real(subject)),)
+
+    def _is_of(self, fact: Fact, resource: str) -> bool:
+        """Return whether a fact is about a resource or a part of it."""
+        named = names_in(self._real(resource))
+        return bool(named) and _plain(named[-1]) in (_plain(self._real(each)) for each in fact.subject)
+
+    def _has_rule(self, fact: Fact, cause: Mapping[str, Any]) -> bool:
+        """Return whether a fact is about the rule that a cause names, in its direction; a cause may name none."""
+        rule = _plain(self._real(cause.get("rule") or ""))
+        last, value = (_plain(self._real(each)) for each in (fact.subject[-1], fact.value))
+        named = not rule or last in _WORD.findall(rule) or last == rule or value == rule
+        if not named or fact.property != "access" or not cause.get("direction"):
+            return named
+        direction = [
+            f.value for f in self._facts_of(fact.record) if (f.subject, f.property) == (fact.subject, DIRECTION)
+        ]
+        return not direction or cause["direction"] in direction
+
+
+def _meets(demand: Demand, fact: Fact) -> bool:
+    if fact.property == demand.or_none:
+        return True if demand.or_none == "first_address" else fact.value == NONE
+    if fact.property != demand.property:
+        return False
+    if demand.other_than:
+        return _plain(fact.value) != _plain(demand.other_than)
+    return not demand.value or _plain(fact.value) == _plain(demand.value)
+
+
+def _misworded(text: str, facts: Sequence[Fact]) -> Iterator[str]:
+    """Yield what the cited records say otherwise, where the words of a clause are a value of a property."""
+    for clause in filter(None, _CLAUSES.split(text)):
+        if UNCERTAIN.search(clause):
+            continue
+        stated = [words for words in fact_shapes().words if re.search(words.words, clause, re.IGNORECASE)]
+        if len(stated) == 1:
+            yield from _contradicted(clause, stated[0], facts)
+
+
+def _contradicted(clause: str, words: Words, facts: Sequence[Fact]) -> Iterator[str]:
+    of_property = [fact for fact in facts if fact.property == words.property]
+    named = [fact for fact in of_property if _names(clause, fact.subject[-1:])]
+    about = named or ([] if words.named else of_property)
+    values = set(map(_plain, words.values))
+    for subject in dict.fromkeys(fact.subject for fact in named) or [None]:
+        those = [fact for fact in about if subject in (None, fact.subject)]
+        if those and not values & {_plain(fact.value) for fact in those}:
+            yield _says(those)
+
+
+def _names(clause: str, names: Iterable[str]) -> bool:
+    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", clause, re.IGNORECASE) for name in names)
+
+
+def _says(facts: Sequence[Fact]) -> str:
+    records = _listed(dict.fromkeys(fact.record for fact in facts[:MAX_TOLD]))
+    said = "; ".join(dict.fromkeys(one_line(str(fact), 160) for fact in facts[:MAX_TOLD]))
+    return f"{records} does not show it: it says {said}"
+
+
+def _place(cause: Mapping[str, Any]) -> str:
+    rule = f" {cause['rule']}" if cause.get("rule") else ""
+    return f"{'/'.join(names_in(str(cause['resource'])))}{rule}"
+
+
+def _listed(ids: Iterable[str]) -> str:
+    return ", ".join(ids) or "nothing"
+
+
+def _plain(value: str) -> str:
+    return value.casefold().removeprefix("vm ").strip()
