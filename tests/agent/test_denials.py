@@ -31,3 +31,4 @@ def test_the_denied_command_of_a_capture_names_its_pivot(bench: Bench) -> None:
     investigation.max_turns = 1
     investigation.run()
     assert bench.desk.results[-1][1]["_meta"]["pivot_instruction"] == delete.instead
+    assert "denial_count" not in bench.desk.results[-1][1]["_meta"]  # What tidies up is no test.

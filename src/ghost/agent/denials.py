@@ -17,6 +17,8 @@ from ghost.brain import ToolCall
 from ghost.policy import load_policy
 from ghost.shell import redact
 
+_TIDIES = frozenset({"cleanup_task", "cancel_task"})
+"""Calls that test nothing: a denied one is no denied test."""
 _RAN = frozenset({"completed", "task_completed", "task_pending"})
 
 
@@ -41,6 +43,8 @@ def count_denial(
 
     reason = result.get("denial_reason") or None
     meta: dict[str, Any] = {"denial_reason": reason} if reason else {}
+    if call.name in _TIDIES:
+        return meta
     event = DenialEvent(
         turn=turn,
         command=redact(str(call.arguments.get("command") or call.name))[0],
