@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ghost import lab
 from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.edits import Edit, edited
 from ghost.lab.scenario import world_from_source
 from ghost.lab.world import World
 from ghost.net import Answer, Flow, Guest, Read, Walk, collect, walk
@@ -100,3 +103,35 @@ def test_a_fault_that_az_makes_is_walked_and_mended_by_az(tmp_path: Path) -> Non
         assert _seen(walk(network, flow)) == _seen(walk(home.world.network, flow)) != ("passes", None, None), fault
         assert _az(home, *shlex.split(mend)).failure is None
     assert walk(home.world.network, flow).blocker is None
+
+
+def test_what_a_read_of_several_does_not_tell_is_read_alone(tmp_path: Path) -> None:
+    world = WORLDS["two-tier"]()
+    home, (flow,) = _lab(tmp_path / "lab", world), _flows(world, "web-01 db-01 5432")
+    hidden: list[Callable[[list[Any]], list[Any]]] = [lambda told: told, lambda told: told[1:], lambda _: []]
+    counts = []
+    for hide in hidden:
+        asked: list[str] = []
+
+        def execute(read: Read) -> Answer:
+            asked.append(shlex.join(read.argv))  # noqa: B023 - called within the turn of the loop
+            answer = _az(home, *read.argv[1:])
+            told = hide(json.loads(answer.text)) if read.missing.others else None  # noqa: B023
+            return answer if told is None else replace(answer, text=json.dumps(told))
+
+        network = collect([flow], execute)
+        assert _seen(walk(network, flow)) == _seen(walk(world.network, flow))
+        assert len(asked) == len(set(asked))
+        counts.append(len(asked))
+    assert counts[0] < counts[1] <= counts[2] <= 12
+
+
+def test_200_machines_cost_no_more_reads_than_two(tmp_path: Path) -> None:
+    fleet = {"machines": 200, "groups": 60, "network": "prod-vnet", "subnet": "prod-subnet"}
+    world = edited(lab.load_scenario("blocked-port").world, [Edit(world={"fleet": [fleet]})])
+    home, asked = _lab(tmp_path / "lab", world), list[Read]()
+    collect(
+        [Flow("Tcp", "10.20.1.4", None, "10.20.2.5", 6379)],
+        lambda read: asked.append(read) or _az(home, *read.argv[1:]),
+    )
+    assert len(asked) == 6

@@ -165,14 +165,19 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
 }
 
 
+READ_TOGETHER: Final = frozenset({RuleSet, RouteTable, Machine, FirewallPolicy, RuleCollectionGroup, IpGroup})
+"""Several of these are one command, whose answers tell which is which."""
+MOST_TOGETHER: Final = 20
+
+
 def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
     """Return the command that reads what is missing. `home`: the login's own subscription, which needs no option."""
     how = AZ_READS[missing.of]
     if not missing.resource:
         return ("az", *how.every.split(), "-o", "json")
     subscription = subscription_of(missing.resource)
-    if how.name == "--ids":
-        where: tuple[str, ...] = ("--ids", missing.resource)
+    if how.name == "--ids" or missing.others:
+        where: tuple[str, ...] = ("--ids", missing.resource, *missing.others)
     elif how.name == "--subscription":
         where = ("--subscription", subscription)
     else:

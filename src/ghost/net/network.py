@@ -34,9 +34,12 @@ class Missing:
 
     of: type[Resource]
     resource: str = ""
+    others: tuple[str, ...] = ()
+    """Ids of more resources of the type that the same command reads."""
 
     def __str__(self) -> str:
-        return f"{self.of.kind} {name_of(self.resource)}" if self.resource else f"every {self.of.kind}"
+        names = ", ".join(map(name_of, (self.resource, *self.others)))
+        return f"{self.of.kind} {names}" if self.resource else f"every {self.of.kind}"
 
 
 class Unread(Exception):  # noqa: N818 - an answer, not a failure: the walk turns it into an unknown hop

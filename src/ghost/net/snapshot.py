@@ -6,13 +6,13 @@ Pure: `needed` names reads, `absorb` takes their text. `collect` repeats both ov
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from ghost.net.az_reads import argv_of, is_readable, resources_of
+from ghost.net.az_reads import MOST_TOGETHER, READ_TOGETHER, argv_of, is_readable, resources_of
 from ghost.net.network import Missing, Network, Unread
-from ghost.net.resources import Interface, key, subscription_of
+from ghost.net.resources import Interface, Machine, Resource, RouteTable, RuleSet, VirtualNetwork, key, subscription_of
 from ghost.net.security import Flow
 from ghost.net.walks import walk
 
@@ -40,8 +40,49 @@ class Answer:
 
 def needed(network: Network, flows: Iterable[Flow]) -> list[Read]:
     """Return the reads that walks of these flows still need, without repetition."""
+    flows = list(flows)
     missing = dict.fromkeys(missing for flow in flows for missing in walk(network, flow).missing)
-    return [read_of(network, each) for each in missing if is_readable(each)]
+    return [read_of(network, each) for each in _together(network, flows, filter(is_readable, missing))]
+
+
+def _together(network: Network, flows: Iterable[Flow], missing: Iterable[Missing]) -> list[Missing]:
+    """Return the reads as few commands: what is one's of the same type, with what the ends of the flows will need.
+
+    What a command for several did not tell is asked for alone. All networks are one command, of one subscription.
+    """
+    reads: dict[Missing, None] = {}
+    batches: dict[type[Resource], dict[str, str]] = {}
+    tried = {(each.of, key(one)) for each in network.failed if each.others for one in (each.resource, *each.others)}
+    for each in missing:
+        every = Missing(each.of)
+        if each.of is VirtualNetwork and not network.all(VirtualNetwork) and every not in network.failed:
+            reads[every] = None
+        elif each.of in READ_TOGETHER and each.resource and (each.of, key(each.resource)) not in tried:
+            batches.setdefault(each.of, {})[key(each.resource)] = each.resource
+        else:
+            reads[each] = None
+    for each in filter(is_readable, _at_ends(network, flows)):
+        if each.of in batches and (each.of, key(each.resource)) not in tried and each not in network.failed:
+            batches[each.of].setdefault(key(each.resource), each.resource)
+    for of, ids in batches.items():
+        known = list(ids.values())
+        for start in range(0, len(known), MOST_TOGETHER):
+            first, *others = known[start : start + MOST_TOGETHER]
+            reads[Missing(of, first, tuple(others))] = None
+    return list(reads)
+
+
+def _at_ends(network: Network, flows: Iterable[Flow]) -> Iterator[Missing]:
+    """Yield what walks of these flows come to at both ends and is not read yet."""
+    for address in dict.fromkeys(end for flow in flows for end in (flow.source_address, flow.destination_address)):
+        for interface in network.interfaces_with(address):
+            home = network.get(VirtualNetwork, interface.subnet.partition("/subnets/")[0])
+            subnet = home.subnet_ids.get(key(interface.subnet)) if home is not None else None
+            ids = [(Machine, interface.machine), (RuleSet, interface.security_group)]
+            ids += [(RuleSet, subnet.security_group), (RouteTable, subnet.route_table)] if subnet is not None else []
+            for of, resource in ids:
+                if resource and network.get(of, resource) is None and of not in network.complete:
+                    yield Missing(of, resource)
 
 
 def absorb(network: Network, read: Read, answer: Answer) -> Network:
@@ -52,9 +93,12 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
         found = resources_of(read.missing, json.loads(answer.text), answer.reference)
     except (ValueError, RecursionError) as unreadable:
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} gave no usable answer: {str(unreadable)[:200]}")
-    if read.missing.resource and key(read.missing.resource) not in (key(each.id) for each in found):
+    asked = {key(each) for each in (read.missing.resource, *read.missing.others)}
+    if read.missing.resource and asked.isdisjoint(key(each.id) for each in found):
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} answered about something else")
-    network = network.with_resources(read.missing.of, found, complete=not read.missing.resource)
+    # Peerings lead to networks of other subscriptions, which are in no list.
+    is_all = not read.missing.resource and read.missing.of is not VirtualNetwork
+    network = network.with_resources(read.missing.of, found, complete=is_all)
     parts = [part for resource in found for part in resource.parts]
     for kind in dict.fromkeys(map(type, parts)):
         network = network.with_resources(kind, [part for part in parts if type(part) is kind])

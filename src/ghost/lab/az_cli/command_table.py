@@ -108,12 +108,19 @@ def _check_identified(found: Command, read: argparse.Namespace) -> None:
 
 
 def answer(found: Command, lab: LabDirectory, options: argparse.Namespace) -> Any:
-    """Return the command's result; a list for several `--ids`."""
+    """Return the command's result; a list for several `--ids`, of those that there are."""
     _check_subscription(lab, options.subscription)
     ids: list[str] | None = options.ids if found.id_names else None
     if not ids:
         return found.answer(lab, options)
-    results = [found.answer(lab, _by_id(options, found.id_names, resource_id)) for resource_id in ids]
+    results, errors = [], []
+    for resource_id in ids:
+        try:
+            results.append(found.answer(lab, _by_id(options, found.id_names, resource_id)))
+        except AzError as error:
+            errors.append(error)
+    if not results:
+        raise errors[0] if len(errors) == 1 else AzError("Encountered more than one exception.")
     return results[0] if len(results) == 1 else results
 
 
