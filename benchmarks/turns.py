@@ -11,7 +11,6 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ class Nothing:
         return lambda *_: None
 
 
-def reading(text: str, _suspected: Sequence[str]) -> Steps[None]:
+def reading(text: str, *_: object) -> Steps[None]:
     """Sixty reads, the first of which confirms a hypothesis."""
     case = Case(text)
     for n in range(TURNS - 1):

@@ -15,7 +15,6 @@ from ghost.agent.hypotheses import DenialEvent, State
 from ghost.agent.session import Session
 from ghost.brain import ToolCall
 from ghost.policy import load_policy
-from ghost.shell import redact
 
 _TIDIES = frozenset({"cleanup_task", "cancel_task"})
 """Calls that test nothing: a denied one is no denied test."""
@@ -30,7 +29,10 @@ def was_denied(result: dict[str, Any]) -> bool:
 def count_denial(
     session: Session, call: ToolCall, result: dict[str, Any], *, turn: int, limit: int, at: str
 ) -> dict[str, Any]:
-    """Record the result against the hypotheses it concerns; return the fields to add to its `_meta`."""
+    """Record the result against the hypotheses it concerns; return the fields to add to its `_meta`.
+
+    `call`: with its arguments as they are recorded.
+    """
     named = call.arguments.get("hypothesis_ids")
     concerned = [h.id for h in session.hypothesis_log if isinstance(named, list) and h.id in named]
     concerned = concerned or list(session.active_hypothesis_ids)
@@ -47,7 +49,7 @@ def count_denial(
         return meta
     event = DenialEvent(
         turn=turn,
-        command=redact(str(call.arguments.get("command") or call.name))[0],
+        command=str(call.arguments.get("command") or call.name),
         denial_reason=reason,
         audit_id=result.get("audit_id") or next(iter(reversed(result.get("shell_audit_ids") or [])), None),
     )

@@ -132,7 +132,7 @@ class Investigation:
         result = called.result
         meta = count_denial(
             self.session,
-            call,
+            replace(call, arguments=self.turns.arguments(call)),
             result,
             turn=self.session.turn_count,
             limit=self.max_denials,
@@ -173,7 +173,7 @@ class Investigation:
         states = {h.id: h.state.value for h in self.session.hypothesis_log}
         self.session.completion = {
             "confidence": "low",
-            "root_cause_summary": why,
+            "root_cause_summary": self.turns.written(why),
             "confirmed_hypotheses": [i for i, state in states.items() if state == "CONFIRMED"],
             "refuted_hypotheses": [i for i, state in states.items() if state == "REFUTED"],
             "unverifiable_hypotheses": [i for i, state in states.items() if state == "UNVERIFIABLE"],
@@ -185,7 +185,7 @@ class Investigation:
 
     def _add_message(self, message: UserMessage) -> None:
         self.turns.user(message)
-        self.conversation.append(message)
+        self.conversation.append(self.turns.as_resumed(message))
 
     def save(self) -> None:
         self.session.audit_head = {

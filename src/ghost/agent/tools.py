@@ -30,9 +30,11 @@ from ghost.agent.tool_arguments import (
     ManageHypotheses,
     RunShellCmd,
 )
+from ghost.agent.turns import with_real_values
 from ghost.brain import ToolCall, ToolResult
 from ghost.errors import RecordError
 from ghost.shell import whole_output
+from ghost.text import map_text
 
 
 class Shell(Protocol):
@@ -64,14 +66,16 @@ class Tools:
         session: Session,
         evidence: Callable[[], Evidence],
         now: Callable[[], str],
+        hide: Callable[[str], str] = str,
         real: Callable[[str], str] = str,
     ) -> None:
-        """`real` returns a text with the real values behind the placeholders of private mode."""
+        """`hide` and `real` return a text with the placeholders of private mode, and with the values behind them."""
         self._shell = shell
         self._orchestrator = orchestrator
         self._session = session
         self._evidence = evidence
         self._now = now
+        self._hide = hide
         self._real = real
         self._reads: dict[str, _Read] = {}
         """Reads of Azure since the last command that may have changed something; none in a new process."""
@@ -87,7 +91,8 @@ class Tools:
 
     def call(self, call: ToolCall) -> ToolResult:
         result = self._called(call)
-        return ToolResult(call.id, call.name, result, self._real_output(result) if call.name == SHELL else None)
+        whole = self._real_output(result) if call.name == SHELL else with_real_values(result, self._real)
+        return ToolResult(call.id, call.name, result, whole)
 
     def _real_output(self, response: dict[str, Any]) -> str | None:
         """Return all that a command printed, with real values; None where it failed, or a part is not kept."""
@@ -160,7 +165,7 @@ class Tools:
         return self._orchestrate(intent="cleanup_task", task_id=request.task_id)
 
     def _orchestrate(self, **request: Any) -> dict[str, Any]:
-        result = self._orchestrator.orchestrate(request)
+        result = self._orchestrator.orchestrate(map_text(request, self._hide))
         task_id = result.get("task_id")
         if isinstance(task_id, str) and task_id and task_id not in self._session.active_task_ids:
             self._session.active_task_ids.append(task_id)
@@ -184,7 +189,9 @@ class Tools:
         try:
             match request.action:
                 case "register":
-                    log.register(request.id, request.description, request.refuted_by, at=self._now())
+                    log.register(
+                        request.id, self._hide(request.description), self._hide(request.refuted_by), at=self._now()
+                    )
                     self._session.denial_tracker.setdefault(request.id, 0)
                     self._session.consecutive_denial_counter.setdefault(request.id, 0)
                 case "activate":
@@ -195,7 +202,7 @@ class Tools:
                     log.resolve(request.id, state, request.audit_ids, at=self._now())
                 case "contradict":
                     self._check_evidence(request)
-                    note = request.description or request.resolution or ""
+                    note = self._hide(request.description or request.resolution or "")
                     log.contradict(request.id, request.audit_ids, request.higher_fidelity_source, note)
         except IllegalHypothesisChange as refused:
             return {"status": "error", "error": refused.error, "message": str(refused)}
@@ -223,7 +230,7 @@ class Tools:
             }
         completion["confidence"], completion["confidence_bounds"] = bounded_confidence(completion, session, evidence)
         completion["outcome"] = settled_outcome(completion, session, evidence)
-        session.completion = completion
+        session.completion = map_text(completion, self._hide)
         return {
             "status": "ok",
             "message": "the report is being written from the records",

@@ -7,7 +7,7 @@ orchestrator and the hypothesis log hold no output and are stored as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -46,31 +46,33 @@ _FROM_AUDIT = (
 
 
 class TurnLog:
-    def __init__(self, path: Path) -> None:
+    """Writes the conversation. `hide` and `real` return a text with the placeholders of private mode, and without."""
+
+    def __init__(self, path: Path, hide: Callable[[str], str] = str, real: Callable[[str], str] = str) -> None:
         self._log = ChainedLog(path)
+        self._hide = hide
+        self._real = real
 
     @property
     def head(self) -> Head:
         return self._log.head
 
     def user(self, message: UserMessage) -> None:
-        stated = map_text(asdict(message.stated), without_secrets) if message.stated != StatedEnds() else None
-        self._log.append(
-            {"kind": "user", "text": without_secrets(message.text), **({"stated": stated} if stated else {})}
-        )
+        stated = self.written(asdict(message.stated)) if message.stated != StatedEnds() else None
+        self._log.append({"kind": "user", "text": self.written(message.text), **({"stated": stated} if stated else {})})
 
     def resume(self, note: ResumeNote) -> None:
         self._log.append({"kind": "resume", "text": note.text})
 
     def memory(self, note: MemoryNote) -> None:
-        self._log.append({"kind": "memory", "text": without_secrets(note.text), "layers": list(note.layers)})
+        self._log.append({"kind": "memory", "text": self.written(note.text), "layers": list(note.layers)})
 
     def turn(self, number: int, turn: Turn) -> None:
-        calls = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in turn.tool_calls]
+        calls = [{"id": call.id, "name": call.name, "arguments": self.arguments(call)} for call in turn.tool_calls]
         record = {
             "kind": "turn",
             "turn": number,
-            "text": without_secrets(turn.text),
+            "text": self.written(turn.text),
             "tool_calls": calls,
             "usage": asdict(turn.usage),
         }
@@ -84,7 +86,21 @@ class TurnLog:
             record["kept"] = {key: result.result[key] for key in ("output_metadata", "_meta") if key in result.result}
         else:
             record["kept"] = result.result
+        record["kept"] = record["kept"] if self._hide is str else map_text(record["kept"], self._hide)
         self._log.append(record)
+
+    def arguments(self, call: ToolCall) -> dict[str, Any]:
+        """Return a call's arguments as they are recorded: without secrets, with placeholders in private mode."""
+        return {name: self.written(value) for name, value in call.arguments.items()}
+
+    def as_resumed(self, message: UserMessage) -> UserMessage:
+        """Return what the engineer says as it is read back: with the real values, spelled as they were seen first."""
+        said = map_text(asdict(message), lambda text: self._real(self._hide(text)))
+        return _user(said)
+
+    def written(self, value: Any) -> Any:
+        """Return a text, or the texts of a value, as it is recorded."""
+        return map_text(value, lambda text: self._hide(without_secrets(text)))
 
 
 def recordable(turn: Turn) -> Turn:
@@ -95,9 +111,11 @@ def recordable(turn: Turn) -> Turn:
     return replace(turn, text=text, state=state, tool_calls=tuple(ToolCall(*call) for call in calls))
 
 
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments with secrets redacted."""
-    return {name: map_text(value, without_secrets) for name, value in call.arguments.items()}
+def with_real_values(answer: dict[str, Any], real: Callable[[str], str]) -> str | None:
+    """Return the answer of the orchestrator or the session as JSON with real values, for code; None if it has none."""
+    text = json.dumps(answer, default=str)
+    restored = real(text)
+    return restored if restored != text else None
 
 
 def without_secrets(text: str) -> str:
@@ -117,7 +135,8 @@ def _user(record: Mapping[str, Any]) -> UserMessage:
 def read_conversation(path: Path, audit: Evidence) -> tuple[list[Message], list[ToolCall], int]:
     """Return the conversation in `path`, the open calls of its last turn, and the number of turns.
 
-    Outputs are those of the shell's records in `audit`. A result whose record is missing tells the brain so.
+    Outputs are those of the shell's records in `audit`, and what was said holds the real values behind placeholders of
+    private mode. A result whose record is missing tells the brain so.
     """
     records, _ = read_valid_records(path)
     messages: list[Message] = []
@@ -144,20 +163,24 @@ def read_conversation(path: Path, audit: Evidence) -> tuple[list[Message], list[
 def _messages(
     records: list[dict[str, Any]], audit: Evidence
 ) -> Iterator[UserMessage | ResumeNote | MemoryNote | Turn | ToolResult]:
+    def real(value: Any) -> Any:
+        return map_text(value, audit.restored)
+
     for record in records:
         match record.get("kind"):
             case "user":
-                yield _user(record)
+                yield _user(real(record))
             case "resume":
                 yield ResumeNote(str(record.get("text", "")))
             case "memory":
                 yield MemoryNote(str(record.get("text", "")), tuple(map(str, record.get("layers", []))))
             case "turn":
-                calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in record.get("tool_calls", []))
-                yield Turn(str(record.get("text", "")), calls, Usage(**record.get("usage", {})), record.get("state"))
+                calls = tuple(ToolCall(c["id"], c["name"], real(c["arguments"])) for c in record.get("tool_calls", []))
+                yield Turn(real(record.get("text", "")), calls, Usage(**record.get("usage", {})), record.get("state"))
             case "result":
-                real_output = audit.real_output(str(record.get("audit_id")))
-                yield ToolResult(str(record["call_id"]), str(record["name"]), _result(record, audit), real_output)
+                audit_id, answer = record.get("audit_id"), _result(record, audit)
+                whole = audit.real_output(audit_id) if audit_id else with_real_values(answer, audit.restored)
+                yield ToolResult(str(record["call_id"]), str(record["name"]), answer, whole)
             case _:
                 continue
 

@@ -5,7 +5,16 @@ reads nothing of the user's but the names of defaults in the CLI's configuration
 """
 
 from ghost.azure.cli_configuration import Configuration, read_configuration
-from ghost.azure.command_catalogue import MAX_WORDS, Arity, Catalogue, Command, Option, catalogue, parse_options
+from ghost.azure.command_catalogue import (
+    MAX_WORDS,
+    Arity,
+    Catalogue,
+    Command,
+    Option,
+    catalogue,
+    is_word_of_az,
+    parse_options,
+)
 
 __all__ = [
     "MAX_WORDS",
@@ -15,6 +24,7 @@ __all__ = [
     "Configuration",
     "Option",
     "catalogue",
+    "is_word_of_az",
     "parse_options",
     "read_configuration",
 ]

@@ -147,6 +147,16 @@ class Catalogue:
         return min(ending, key=lambda path: (path.count(" "), path), default=None)
 
 
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z]+", TABLE.read_text("utf-8").lower()))
+
+
+def is_word_of_az(text: str) -> bool:
+    """Return whether a text in lower case is a word of az's commands and options."""
+    return text in _words()
+
+
 def _close(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=cutoff)
     return near[0] if near else None

@@ -9,6 +9,7 @@ import contextlib
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +44,7 @@ from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
 from ghost.lab import load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
+from ghost.text import map_text
 
 AZ_NEEDED = (
     "the Azure CLI (az) was not found: install it, or name the program with GHOST_AZ=/path/to/az; to try Ghost without "
@@ -50,8 +52,8 @@ AZ_NEEDED = (
 )
 SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
 PRIVATE_MODE = (
-    "Private mode: addresses, subnets and ids are placeholders, which {map} explains. Without addresses, any brain "
-    "finds less; the offline one sends nothing anywhere and needs no such mode."
+    "Private mode: in the records, and for a model, addresses, subnets, ids and machines are placeholders, which {map} "
+    "explains. The offline brain reasons on what is real."
 )
 NOT_FOUND = 127
 INCONCLUSIVE: Final = 3
@@ -109,7 +111,8 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     with workspace_lock(workspace.root):
         private_dir(workspace.audit_dir)
         chosen = choose_brain(request.wish, settings, workspace)
-        opening = SessionOpening(workspace, settings, narration, clock, chosen.brain)
+        private = request.private or settings.private
+        opening = SessionOpening(workspace, settings, narration, clock, chosen.brain, private)
         try:
             opened = (
                 opening.resumed(request.resume) if request.resume else opening.new(scenario, symptom, request.stated)
@@ -157,6 +160,7 @@ class _Run:
         self.session, self.lab, self.lab_behind_az = opened.session, opened.lab, opened.lab_behind_az
         self.paths = self.session.paths(workspace.root)
         self._records = Evidence(self.paths.shell_audit)
+        narration.real = self._records.restored
         damaged = SessionPaths(workspace.audit_dir, self.session.resumed_from or self.session.session_id)
         was_private = self.paths.anonymization_map.exists() or damaged.anonymization_map.exists()
         self.is_private = request.private or settings.private or was_private
@@ -172,14 +176,18 @@ class _Run:
             self.narration.line(f"This session is finished. Its report: {self.session.rca_report_path}")
             return self._hand_over(read_json(self.paths.report_json))
         safe_shell = self._shell()
+        hide, real = (safe_shell.anonymized, safe_shell.real) if self.is_private else (str, str)
         if self.narration.events:
-            self.narration.events.hide = safe_shell.anonymized
-        self._tell_session()
-        self.chosen.outgoing.hide = safe_shell.anonymized
+            self.narration.events.hide = hide
+        self.chosen.outgoing.hide = hide
+        self.narration.real = real
         conversation, unanswered = self._conversation()
         before = set(self._evidence()) if conversation else set()
         shell = NarratedShell(safe_shell, self.narration)
         self._check_access(shell)
+        if self.is_private:
+            self._hide_symptom(shell, hide)
+        self._tell_session()
         orchestrator = CloudOrchestrator(
             shell,
             self.session.session_id,
@@ -189,10 +197,10 @@ class _Run:
             announce=self.narration.announce,
         )
         memory = None if self.is_private else self._memory()
-        turns = TurnLog(self.paths.turns)
+        turns = TurnLog(self.paths.turns, hide, real)
         investigation = Investigation(
             brain=ShownBrain(self.chosen.brain, self.narration),
-            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now, safe_shell.real),
+            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now, hide, real),
             session=self.session,
             session_file=self.workspace.session_file,
             turns=turns,
@@ -209,7 +217,7 @@ class _Run:
             self._report_orphans(orchestrator, shell)
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
             if not conversation:
-                symptom = self.session.symptom = self.session.symptom or self._asked_symptom()
+                symptom = self.session.symptom = self.session.symptom or hide(self._asked_symptom())
                 investigation.begin(symptom, memory.hints(symptom, self.session.network) if memory else None)
             elif self.session.completion is None:
                 investigation.resume()
@@ -319,6 +327,16 @@ class _Run:
         if response["exit_code"] != 0:
             why = (str(response["stderr"]).strip().splitlines() or [str(response["status"])])[-1]
             raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")
+
+    def _hide_symptom(self, shell: NarratedShell, hide: Callable[[str], str]) -> None:
+        """Read the names of machines, so that what was typed is recorded without them."""
+        command = "az resource list --query \"[?starts_with(type, 'Microsoft.Compute/virtualMachine')].id\" -o json"
+        response = shell.execute({"command": command, "reasoning": "Which names of machines private mode hides."})
+        if response["exit_code"] != 0:
+            unread = "The names of machines could not be read: the records hold them as they are typed."
+            self.narration.line(f"  [WARN] {unread}", style="yellow")
+        self.session.symptom = self.session.symptom and hide(self.session.symptom)
+        self.session.stated = StatedEnds(**map_text(asdict(self.session.stated), hide))
 
     def _report_orphans(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:
         self.narration.line("Checking for orphaned resources from previous sessions...")

@@ -43,6 +43,8 @@ class Narration:
 
     def __init__(self, rich: Rich, *, interactive: bool, read: Callable[[str], str] = input) -> None:
         self.rich = rich
+        self.real: Callable[[str], str] = str
+        """Shows the values behind the placeholders of private mode."""
         self._interactive = interactive
         self._read = read
         self._status: Status | None = None
@@ -74,7 +76,7 @@ class Narration:
             self.line(line, style="bold")
 
     def line(self, text: str, style: str | None = None) -> None:
-        self.show(Text(_indented(text), style=style or ""))
+        self.show(Text(_indented(self.real(text)), style=style or ""))
 
     def show(self, what: RenderableType) -> None:
         """Everything shown passes here. Raises `TerminalGoneError` where it cannot be written."""
@@ -90,7 +92,7 @@ class Narration:
     def said(self, turn: Turn) -> None:
         self.event("turn", text=turn.text, calls=len(turn.tool_calls))
         if turn.text.strip():
-            self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), _indented(turn.text.strip())))
+            self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), _indented(self.real(turn.text.strip()))))
 
         used = turn.usage
         if used.input_tokens or used.output_tokens:
@@ -164,7 +166,7 @@ class Narration:
                 ("[Shell] ", "bold"),
                 (classification, _CLASS_STYLE.get(classification, "")),
                 f" — {action}: ",
-                (short(visible(ran)), "bold"),
+                (short(visible(self.real(ran))), "bold"),
             )
         )
         outcome = _outcome(response)
@@ -190,7 +192,7 @@ class Narration:
         if not (self.rich.is_terminal and sys.stdout.isatty()):
             yield
             return
-        self._status = self.rich.status(Text(visible(what)[:100], style="dim"), spinner="dots")
+        self._status = self.rich.status(Text(visible(self.real(what))[:100], style="dim"), spinner="dots")
         try:
             with self._status:
                 yield

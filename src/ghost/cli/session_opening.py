@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ghost.agent import (
     AZURE,
     NO_RECORDS,
+    Evidence,
     Session,
     SessionPaths,
     Workspace,
@@ -31,7 +32,7 @@ from ghost.lab import RunningLab, Scenario, TapeScenario, lab_behind_az
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, isoformat, new_session_id
-from ghost.text import plural
+from ghost.text import map_text, plural
 
 NOTHING_STATED = StatedEnds()
 SIMULATED = "(SIMULATED)"
@@ -54,13 +55,21 @@ class SessionOpening:
     """The workspace is locked around it."""
 
     def __init__(
-        self, workspace: Workspace, settings: Settings, narration: Narration, clock: Clock, brain: Brain
+        self,
+        workspace: Workspace,
+        settings: Settings,
+        narration: Narration,
+        clock: Clock,
+        brain: Brain,
+        private: bool = False,
     ) -> None:
+        """`private`: what was typed is not written before its placeholders are known."""
         self._workspace = workspace
         self._settings = settings
         self._narration = narration
         self._clock = clock
         self._brain = brain
+        self._private = private
         self.session_id: str | None = None
         """The session that is opened; its file may not be written yet."""
 
@@ -132,6 +141,10 @@ class SessionOpening:
         """Start anew on the symptom and in the network of a damaged session, in a copy of its lab if it had one."""
         recorded = recorded_symptom(SessionPaths(self._workspace.audit_dir, damaged_id).turns) or UserMessage("")
         symptom, stated = (damaged.symptom, damaged.stated) if damaged else (recorded.text or None, recorded.stated)
+        paths = SessionPaths(self._workspace.audit_dir, damaged_id)
+        if paths.anonymization_map.exists():  # of a private session: its placeholders mean nothing in another one
+            self._private, real = True, Evidence(paths.shell_audit).restored
+            symptom, stated = symptom and real(symptom), StatedEnds(**map_text(asdict(stated), real))
         if symptom is not None:
             self._narration.line(f"Symptom of {damaged_id}: {symptom}")
         session_id, damaged_lab, lab = self._new_id(), self._lab_of(damaged_id), None
@@ -161,7 +174,8 @@ class SessionOpening:
             audit_head=NO_RECORDS,
         )
         self._workspace.set_current_aside()
-        save_session(self._workspace.session_file, session)
+        unsaid = {"symptom": None, "stated": NOTHING_STATED} if self._private else {}
+        save_session(self._workspace.session_file, session.model_copy(update=unsaid))
         return session
 
     def _lab_of(self, session_id: str) -> Path:

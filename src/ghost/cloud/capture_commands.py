@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ghost.cloud.preflight import Check, CheckCommand
-from ghost.cloud.resource_names import is_resource_id
+from ghost.cloud.resource_names import is_placeholder, is_resource_id
 from ghost.cloud.task import CaptureTask, CleanupStep, Mode, Outcome
 from ghost.text import one_line
 
@@ -312,7 +312,7 @@ def in_subscription(task: CaptureTask) -> list[str]:
 
 
 def _by_id(target: str) -> bool:
-    return is_resource_id(target) or target.startswith("[")
+    return is_resource_id(target) or is_placeholder(target)
 
 
 def _ends(task: CaptureTask) -> list[str]:

@@ -38,6 +38,7 @@ _BLOB = re.compile(r"(?=.{1,1024}\Z)[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A
 _ENDPOINT = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?(?::[0-9]{1,5})?/(?:[a-z0-9]{3,24}/)?")
 # With anonymisation on, the shell gives placeholders and maps them back before it classifies a command.
 _PLACEHOLDER = re.compile(r"\[AZURE_RESOURCE_[0-9]{1,9}\]")
+_MACHINE = re.compile(r"\[MACHINE_[0-9]{1,9}\]")
 _PREFIX = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,18}[A-Za-z0-9])?")
 _GROUP_PUNCTUATION = frozenset("_-.()")
 
@@ -80,7 +81,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def check_target(text: str) -> str:
-    if is_resource_id(text) or is_placeholder(text) or _RESOURCE_NAME.fullmatch(text):
+    if is_resource_id(text) or is_placeholder(text) or _RESOURCE_NAME.fullmatch(text) or _MACHINE.fullmatch(text):
         return text
     raise UsageError(
         f"target {shown(text)} is neither a resource name (letters, digits, '.', '_', '-'; 80 at most; "

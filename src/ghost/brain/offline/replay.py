@@ -11,6 +11,7 @@ results replace the old ones.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from ghost.brain.conversation import (
     ResumeNote,
     StatedEnds,
     ToolCall,
+    ToolResult,
     ToolResults,
     Turn,
     UserMessage,
@@ -146,12 +148,7 @@ class _Replay:
 
     def _add_results(self, message: ToolResults) -> None:
         records = [
-            _Record(
-                self._calls[result.call_id],
-                {**result.result, "real_output": result.real_output}
-                if result.real_output is not None
-                else result.result,
-            )
+            _Record(self._calls[result.call_id], _with_real_values(result))
             for result in message.results
             if result.call_id in self._calls
         ]
@@ -247,6 +244,15 @@ class _Progress:
             raise BrainError(
                 "the offline brain has concluded this investigation: start a new one for another symptom"
             ) from None
+
+
+def _with_real_values(result: ToolResult) -> dict[str, Any]:
+    if result.real_output is None:
+        return result.result
+    if result.name == "run_shell_cmd":
+        return {**result.result, "real_output": result.real_output}
+    answer: dict[str, Any] = json.loads(result.real_output)
+    return answer
 
 
 def _is_resolution(key: str) -> bool:

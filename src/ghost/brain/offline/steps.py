@@ -38,11 +38,14 @@ _COMMENTARY = {"reasoning", "hypothesis_ids", "investigation_context"}
 
 
 def key_of(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return the identity of a call; its reason, and the wording of a hypothesis, are ignored."""
+    """Return the identity of a call; its reason, the wording of a hypothesis and the case of letters are ignored.
+
+    A name that is read back through the mapping of private mode has the case in which it was seen first.
+    """
     if name == "manage_hypotheses":
         identity = {key: arguments.get(key) for key in ("action", "id")}
     elif name == "complete_investigation":
         identity = {}
     else:
         identity = {key: value for key, value in arguments.items() if key not in _COMMENTARY}
-    return json.dumps([name, identity], sort_keys=True, default=str)
+    return json.dumps([name, identity], sort_keys=True, default=str).casefold()

@@ -1,4 +1,4 @@
-"""Private mode: addresses, subnets and what Azure gives ids to become placeholders, the same ones all session long.
+"""Private mode: addresses, subnets, names of machines and ids become placeholders, the same ones all session long.
 
 It tells which placeholder lies in which, so that one can still reason about them, and maps placeholders back. The
 mapping is a file of its own, readable by its owner only; nothing of it reaches a model, an audit or a report.
@@ -15,6 +15,7 @@ from typing import Any
 from ghost.errors import RecordError
 from ghost.patterns import lazy
 from ghost.records import read_json, write_json
+from ghost.shell.record.machine_names import MachineNames, machine_of
 from ghost.shell.record.private_addresses import (
     DASHED,
     IPNetwork,
@@ -26,6 +27,9 @@ from ghost.shell.record.private_addresses import (
 )
 
 INTERNAL_IP, INTERNAL_SUBNET, AZURE_RESOURCE = "INTERNAL_IP", "INTERNAL_SUBNET", "AZURE_RESOURCE"
+MACHINE = "MACHINE"
+LITERAL = "LITERAL"
+"""Stands for a text that looks like a placeholder and is none."""
 _GUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _RESOURCE = lazy(rf"/subscriptions/{_GUID}(?:/[A-Za-z0-9._()~@$-]{{1,260}}+){{0,40}}+", re.IGNORECASE)
 _IDENTIFIER = lazy(rf"(?<![0-9A-Za-z-]){_GUID}(?![0-9A-Za-z-])")
@@ -35,8 +39,9 @@ _BESIDE = lazy(  # names of a subscription or a tenant
     re.IGNORECASE,
 )
 _BESIDE_REACH = 80
-_PLACEHOLDER = lazy(rf"\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET}|{AZURE_RESOURCE})_\d{{1,9}}\]")
+_PLACEHOLDER = lazy(rf"\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET}|{AZURE_RESOURCE}|{MACHINE}|{LITERAL})_\d{{1,9}}\]")
 _SPELLED = lazy(rf"\[({INTERNAL_IP}_\d{{1,9}}){DASHED}\]")
+_LOOKALIKE = lazy(rf"\[[A-Z_]{{4,20}}_\d{{1,9}}(?:{DASHED})?\]")
 _HIDDEN_REVERSED = lazy(
     rf"(\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET})_\d{{1,9}}\])\.(?=(?:in-addr|ip6)\.arpa\b)", re.IGNORECASE
 )
@@ -52,6 +57,7 @@ class TopologyAnonymizer:
         self._given: Counter[str] = Counter()  # how many of each kind
         self._subnets = Subnets()
         self._subscriptions: set[str] = set()
+        self._machines = MachineNames()
         if path is not None:
             self._load(path)
 
@@ -61,17 +67,22 @@ class TopologyAnonymizer:
         return dict(self._originals)
 
     def anonymize(self, text: str, *, of_azure: bool = False) -> str:
-        """`text` with placeholders in place of private addresses, subnets and ids.
+        """`text` with placeholders in place of private addresses, subnets, ids and the machines that ids have named.
 
         A GUID is hidden where it is one of a subscription or a tenant, and `of_azure`, where it may always be, anyway.
         """
         known = len(self._originals)
         text = _RESOURCE.sub(lambda match: self._resource(match[0]), text)
         text = self._identifiers(text, of_azure=of_azure)
+        text = self._machines.replaced(text, lambda name: self._placeholder(MACHINE, name, name))
         text = hide_addresses(text, self._of_network)
         if self._path is not None and len(self._originals) > known:
             write_json(self._path, self._originals)
         return text
+
+    def anonymize_output(self, text: str, *, of_azure: bool = False) -> str:
+        """`anonymize` for what a program printed: text that looks like a placeholder comes back as that text."""
+        return self.anonymize(_LOOKALIKE.sub(lambda m: self._placeholder(LITERAL, m[0], m[0]), text), of_azure=of_azure)
 
     def restore(self, text: str) -> str:
         """`text` with its placeholders replaced by their values. Unknown ones stay."""
@@ -110,6 +121,8 @@ class TopologyAnonymizer:
             self._subnets.add(subnet, placeholder)
         elif original.startswith("/"):
             self._subscriptions.add(original.split("/")[2].lower())
+        elif placeholder.startswith(f"[{MACHINE}_"):
+            self._machines.add(original)
 
     def _of_network(self, network: IPNetwork) -> str:
         """The placeholder of a subnet; of an address for a /32 or /128."""
@@ -120,6 +133,8 @@ class TopologyAnonymizer:
 
     def _resource(self, resource_id: str) -> str:
         identifier = resource_id.rstrip(".")
+        if (machine := machine_of(identifier)) is not None:
+            self._placeholder(MACHINE, machine, machine.lower())
         return self._placeholder(AZURE_RESOURCE, identifier, identifier.lower()) + resource_id[len(identifier) :]
 
     def _identifiers(self, text: str, *, of_azure: bool) -> str:
@@ -155,7 +170,10 @@ class TopologyAnonymizer:
             raise RecordError(f"{path} holds no placeholders: restore it from a copy or remove it")
         self._originals = saved
         self._given = Counter(placeholder[1:].rpartition("_")[0] for placeholder in saved)
-        self._placeholders = {original.lower(): placeholder for placeholder, original in saved.items()}
+        self._placeholders = {
+            original if placeholder.startswith(f"[{LITERAL}_") else original.lower(): placeholder
+            for placeholder, original in saved.items()
+        }
         for placeholder, original in saved.items():
             self._index(placeholder, original)
 

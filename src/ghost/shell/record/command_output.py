@@ -95,8 +95,8 @@ def _processed(
     metadata |= _redactions([*found, *more])
     if anonymizer is not None:
         of_azure = command[:1] == ("az",)
-        text, errors = (anonymizer.anonymize(each, of_azure=of_azure) for each in (text, errors))
-        full = full and anonymizer.anonymize(full, of_azure=of_azure)
+        text, errors = (anonymizer.anonymize_output(each, of_azure=of_azure) for each in (text, errors))
+        full = full and anonymizer.anonymize_output(full, of_azure=of_azure)
     metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
     return Output(text, errors, metadata, full, missing if metadata["truncation_applied"] else None)
 
