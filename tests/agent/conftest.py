@@ -18,8 +18,8 @@ from ghost.records import Head
 from ghost.shell import HitlDecision, SafeExecShell
 
 SESSION = "ghost_20260101_120000"
-RULES = "az network nsg rule list -g rg --nsg-name cache-nsg"
-RULE = {"name": "deny-it", "access": "Deny", "direction": "Inbound", "priority": 200}
+STATE = "az vm get-instance-view -g rg -n vm-2"
+MACHINE = {"name": "vm-2", "instanceView": {"statuses": [{"code": "PowerState/deallocated"}]}}
 
 
 class FixedClock:
@@ -146,7 +146,7 @@ def bench(tmp_path: Path) -> Bench:
         programs,
         {
             "az vm list": (0, '[{"name": "vm-1"}]'),
-            "az network nsg rule list": (0, json.dumps([RULE])),
+            "az vm get-instance-view": (0, json.dumps(MACHINE)),
             "ping": (1, "100% packet loss"),
         },
     )

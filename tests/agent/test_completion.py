@@ -6,15 +6,15 @@ import pytest
 
 from ghost.agent import Evidence
 from ghost.agent.completion import settled_outcome
-from tests.agent.conftest import RULES, SESSION, Bench, command, complete, hypothesis, turn
+from tests.agent.conftest import SESSION, STATE, Bench, command, complete, hypothesis, turn
 
 ONE, TWO, THREE = (f"{SESSION}_{n:03d}" for n in (1, 2, 3))
-READS = turn("", command(RULES), command("ping -c 1 127.0.0.1"), command("az vm restart -g rg -n vm-1"))
+READS = turn("", command(STATE), command("ping -c 1 127.0.0.1"), command("az vm restart -g rg -n vm-1"))
 H1 = hypothesis("register")
 CONFIRMED = turn("", H1, hypothesis("confirm", audit_ids=[ONE]))
-GROUP = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/cache-nsg"
-CAUSE = {"kind": "security_rule", "resource": GROUP, "rule": "deny-it", "confidence": "high", "audit_ids": [ONE]}
-AT_FAULT = [{"layer": "nsg_inbound", "status": "at_fault", "audit_ids": [ONE]}]
+VM = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/vm-2"
+CAUSE = {"kind": "machine_stopped", "resource": VM, "confidence": "high", "audit_ids": [ONE]}
+AT_FAULT = [{"layer": "vm_state", "status": "at_fault", "audit_ids": [ONE]}]
 HIGH = {"confidence": "high", "confirmed_hypotheses": ["h1"]}
 
 
@@ -39,15 +39,16 @@ PROBLEMS = {
     "cause 1: cites no audit record": {"causes": [{**CAUSE, "audit_ids": []}]},
     f"cause 2: {SESSION}_099 is not": {"causes": [CAUSE, {**CAUSE, "audit_ids": [f"{SESSION}_099"]}]},
     f"cause 1: {TWO}: no [CLOUD] record that succeeded": {"causes": [{**CAUSE, "audit_ids": [TWO]}]},
-    f"cause 1: {ONE} does not show it: no access of cache-nsg other": {"causes": [{**CAUSE, "rule": "other"}]},
+    f"cause 1: {ONE} does not show it: no power of vm-1": {"causes": [{**CAUSE, "resource": "vm-1"}]},
+    f"cause 1: {ONE} does not show it: no access of vm-2": {"causes": [{**CAUSE, "kind": "security_rule"}]},
     f"coverage of dns: {TWO} failed (exit 1)": {
         "coverage": [{"layer": "dns", "status": "cleared", "audit_ids": [TWO]}]
     },
     f"root_cause_summary: {SESSION}_099 is not": {"root_cause_summary": f"It is the rule ({ONE}, {SESSION}_099)."},
     f"statement 1: {SESSION}_099 is not": {"statements": [{"text": f"See {SESSION}_099.", "audit_ids": [ONE]}]},
-    f"statement 1: {ONE} does not show it: it says cache-nsg/deny-it access Deny": {
+    f"statement 1: {ONE} does not show it: it says vm-2 power deallocated": {
         "statements": [
-            {"text": "x", "audit_ids": [ONE], "facts": [{"subject": "deny-it", "property": "access", "value": "Allow"}]}
+            {"text": "x", "audit_ids": [ONE], "facts": [{"subject": "vm-2", "property": "power", "value": "running"}]}
         ]
     },
     f"statement 1: {ONE} tells no power of vm-1": {
@@ -56,10 +57,10 @@ PROBLEMS = {
         ]
     },
     "recommended_actions: rm -rf / is FORBIDDEN": {"recommended_actions": ["To be sure: rm -rf /"]},
-    "causes: coverage blames nsg_inbound; name the cause": {"causes": []},
+    "causes: coverage blames vm_state; name the cause": {"causes": []},
     "outcome: cause_found needs a cause": {"causes": [], "outcome": "cause_found"},
     "outcome: inconclusive has no causes": {"outcome": "inconclusive"},
-    "outcome: healthy, but coverage blames nsg_inbound": {"causes": [], "outcome": "healthy"},
+    "outcome: healthy, but coverage blames vm_state": {"causes": [], "outcome": "healthy"},
     "confirmed_hypotheses: no hypothesis 'h9'": {**HIGH, "confirmed_hypotheses": ["h9"]},
     "refuted_hypotheses: h1 is CONFIRMED": {**HIGH, "refuted_hypotheses": ["h1"]},
 }

@@ -10,7 +10,7 @@ from ghost.agent import Evidence, verify_session, write_report
 from ghost.agent.rca_report import LAYERS
 from ghost.records import ChainedLog
 from ghost.shell import HitlDecision
-from tests.agent.conftest import RULE, RULES, SESSION, FixedClock, command, complete, hypothesis, turn
+from tests.agent.conftest import MACHINE, SESSION, STATE, FixedClock, command, complete, hypothesis, turn
 
 
 def finished(bench, *turns):
@@ -202,9 +202,9 @@ def test_causes_stand_in_the_report_each_with_its_confidence_and_are_verified(be
     read, denied = f"{SESSION}_001", f"{SESSION}_002"
     causes = [
         {
-            "kind": "security_rule",
-            "resource": "cache-nsg",
-            "rule": "deny|it",
+            "kind": "machine_stopped",
+            "resource": "vm|2",
+            "rule": "",
             "confidence": "high",
             "audit_ids": [read],
         },
@@ -213,15 +213,15 @@ def test_causes_stand_in_the_report_each_with_its_confidence_and_are_verified(be
     confirm = turn("", hypothesis("register"), hypothesis("confirm", audit_ids=[read]))
     coverage = [{"layer": "nsg_inbound", "status": "at_fault", "audit_ids": [read]}]
     concluding = turn("", complete(causes=causes, coverage=coverage))
-    bench.outputs["az network nsg rule list"] = (0, json.dumps([{**RULE, "name": "deny|it"}]))
-    reading = turn("", command(RULES), command("az vm restart -g rg -n vm-1"))
+    bench.outputs["az vm get-instance-view"] = (0, json.dumps({**MACHINE, "name": "vm|2"}))
+    reading = turn("", command(STATE), command("az vm restart -g rg -n vm-1"))
     investigation, report, markdown = finished(bench, reading, confirm, concluding)
     assert report["outcome"] == "cause_found"
     assert [(c["kind"], c["confidence"], c["supported"]) for c in report["causes"]] == [
-        ("security_rule", "high", True),
+        ("machine_stopped", "high", True),
         ("moon", "low", False),
     ]
-    assert "| security rule | `cache-nsg` | deny\\|it |" in markdown
+    assert "| machine stopped | `vm\\|2` |" in markdown
     assert "unknown kind" in next(line for line in markdown.splitlines() if line.startswith("| moon |"))
     paths = investigation.session.paths(bench.root)
     for cited, holds in ((read, True), (denied, False), (f"{SESSION}_077", False)):

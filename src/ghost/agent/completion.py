@@ -121,10 +121,11 @@ def judged_causes(completion: Mapping[str, Any], session: Session, evidence: Evi
     judged = []
     for cause in completion.get("causes") or []:
         proof = proof_of(cause, session.session_id, evidence)
-        certain = deciding.intersection(cause["audit_ids"]) and not proof.is_private
+        certain = deciding.intersection(cause["audit_ids"]) and not proof.limit
         bound = "low" if proof.problems else "high" if certain else "medium"
         level = min(bound, cause["confidence"], key=LEVELS.index)
         supported = {"supported": not proof.problems, "problems": list(proof.problems), "checked": proof.checked}
+        supported |= {"limit": proof.limit} if proof.limit else {}
         judged.append({**cause, "confidence": level, **supported})
     return judged
 
@@ -158,7 +159,9 @@ def _cause_problems(completion: Mapping[str, Any], session: Session, evidence: E
     judged, outcome = judged_causes(completion, session, evidence), completion["outcome"]
     for number, (cause, stated) in enumerate(zip(judged, completion["causes"], strict=True), 1):
         yield from (f"cause {number}: {problem}" for problem in cause["problems"])
-        if cause["supported"] and cause["confidence"] != stated["confidence"]:
+        if cause["supported"] and cause["confidence"] != stated["confidence"] and "limit" in cause:
+            yield f"cause {number}: high needs {cause['limit']}"
+        elif cause["supported"] and cause["confidence"] != stated["confidence"]:
             yield (
                 f"cause {number}: high needs a [CLOUD] record, ended with exit 0, of a CONFIRMED hypothesis, that a "
                 "layer at_fault in coverage cites too"

@@ -8,7 +8,7 @@ decides for network security groups, `select_route` for routes.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ghost.net.address_matching import HOST_ADDRESS, Prefix, ServiceTags, is_address, parse_ports
+from ghost.net.address_matching import HOST_ADDRESS, Prefix, ServiceTags, covers_address, is_address, parse_ports
 from ghost.net.azure_json import (
     group_from_arm,
     groups_from_effective_nsg,
@@ -107,6 +107,7 @@ __all__ = [
     "check_form",
     "collect",
     "commands_for",
+    "covers_address",
     "default_rules",
     "dns_name",
     "evaluate_gates",

@@ -11,7 +11,7 @@ from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
 from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, fact_shapes, facts_in, names_in
 from ghost.agent.facts.walked_again import WalkedAgain, addresses_of, network_of_records, walked_again
 from ghost.errors import RecordError
-from ghost.net import Network, known_kinds
+from ghost.net import Network, ServiceTags, covers_address, is_address, known_kinds
 from ghost.text import one_line
 
 UNCITED: Final = "cites no audit record"
@@ -38,8 +38,8 @@ class Proof:
     problems: tuple[str, ...] = ()
     checked: str = ""
     """How it was compared, for the report."""
-    is_private: bool = False
-    """It could not be walked, since records hold placeholders whose values are not there."""
+    limit: str = ""
+    """Why it is medium at most: it could not be walked, and what would be needed for it."""
 
 
 def proofs_of(evidence: Evidence, session_id: str) -> Proofs:
@@ -132,9 +132,14 @@ class Proofs:
             told = again.told if not self._is_private else "something else, or nothing, stops it"
             return Proof((f"walked again from the records, {told}",))
         wrong = self._undemanded(cause, in_cloud)
-        masked = self._is_private and self._are_masked(in_cloud)
-        how = "not compared with a walk: private" if masked else "the record shows it; its flow could not be walked"
-        return Proof(tuple(wrong), "" if wrong else how, masked)
+        if wrong:
+            return Proof(tuple(wrong))
+        checked = "the record shows it; its flow could not be walked"
+        if fact_shapes().demanded[cause["kind"]].certain:
+            return Proof(checked=checked)
+        hidden = "not compared: private" if self._is_private and self._are_masked(in_cloud) else ""
+        to_read = again.told if not self._is_private else ""
+        return Proof(checked=checked, limit=hidden or f"its flow walked again{f': {to_read}' if to_read else ''}")
 
     @property
     def _network(self) -> Network:
@@ -169,10 +174,15 @@ class Proofs:
     def _undemanded(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return why the cited records do not show the fact that this kind of cause demands."""
         demand = fact_shapes().demanded.get(cause["kind"])
+        kind = known_kinds()[cause["kind"]]
+        if demand is None and kind.layer == "wire":
+            return [f"{_listed(ids)} does not show it: no capture with {' or '.join(kind.seen_as.split())} at its ends"]
         if demand is None:
             return [f"{_listed(ids)} does not show it, and its flow could not be walked: cite the reads of the way"]
         about = [fact for fact in self.facts(ids) if self._is_of(fact, str(cause["resource"]))]
         ruled = [fact for fact in about if self._has_rule(fact, cause)]
+        if demand.property == "next_hop":
+            ruled = [fact for fact in ruled if self._leads(fact, cause.get("flow") or {})]
         told = [fact for fact in (about if demand.absent else ruled) if fact.property == demand.property]
         if demand.absent:
             there = [fact for fact in told if fact.value != NONE and self._has_rule(fact, cause)]
@@ -201,12 +211,20 @@ class Proofs:
         addresses = {address for end in ends for address in addresses_of(self._network, end)}
         return not addresses or bool(addresses & {self._real(each) for each in finding.subject})
 
+    def _leads(self, route: Fact, flow: Mapping[str, Any]) -> bool:
+        """Return whether a route covers an end of a flow; of a flow whose ends are not known, it does."""
+        ends = [str(self._real(flow[end])) for end in ("source", "destination") if flow.get(end)]
+        addresses = [address for end in ends for address in addresses_of(self._network, end) if is_address(address)]
+        prefix = self._real(route.subject[-1])
+        return not addresses or any(covers_address((prefix,), each, ServiceTags()) for each in addresses)
+
     def _is_about(self, fact: Fact, subject: str) -> bool:
         """Return whether a fact is about what a claim names: by its last names, or by one end of a finding."""
         named = tuple(map(_plain, names_in(self._real(subject))))
         own = tuple(_plain(self._real(each)) for each in fact.subject)
-        either_end = fact.tier == CAPTURE.tier and set(named) <= set(own)
-        return either_end or own[-len(named) :] == named or own[-1:] == (_plain(self._real(subject)),)
+        if len(own) < 2 or fact.tier == CAPTURE.tier:
+            return set(named) <= set(own)
+        return (set(named) <= set(own) and named != own[: len(named)]) or own == named
 
     def _is_of(self, fact: Fact, resource: str) -> bool:
         """Return whether a fact is about a resource or a part of it."""
@@ -216,8 +234,8 @@ class Proofs:
     def _has_rule(self, fact: Fact, cause: Mapping[str, Any]) -> bool:
         """Return whether a fact is about the rule that a cause names, in its direction; a cause may name none."""
         rule = _plain(self._real(cause.get("rule") or ""))
-        last, value = (_plain(self._real(each)) for each in (fact.subject[-1], fact.value))
-        named = not rule or last in _WORD.findall(rule) or last == rule or value == rule
+        own = {_plain(self._real(each)) for each in (*fact.subject[-2:], fact.value)}
+        named = not rule or rule in own or bool(own.intersection(_WORD.findall(rule)))
         if not named or fact.property != "access" or not cause.get("direction"):
             return named
         direction = [
@@ -273,7 +291,9 @@ def _place(cause: Mapping[str, Any]) -> str:
 
 
 def _listed(ids: Iterable[str]) -> str:
-    return ", ".join(ids) or "nothing"
+    known = list(ids)
+    more = f" and {len(known) - MAX_TOLD} more" if len(known) > MAX_TOLD else ""
+    return f"{', '.join(known[:MAX_TOLD])}{more}" or "nothing"
 
 
 def _plain(value: str) -> str:

@@ -60,6 +60,8 @@ class Demand:
     other_than: str = ""
     or_none: str = ""
     absent: bool = False
+    certain: bool = False
+    """Whether the fact alone is a fault: a setting that is usual elsewhere shows less than a walk."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,9 @@ def argv_in(record: Mapping[str, Any]) -> list[str]:
 def names_in(resource: str) -> tuple[str, ...]:
     """Return the names in an id, the outermost first; `group/rule` is two, an address with its prefix one."""
     parts = resource.strip("/").split("/")
-    lowered = [part.casefold() for part in parts]
-    if "providers" in lowered:
-        return tuple(parts[len(parts) - 1 - lowered[::-1].index("providers") + 3 :: 2])
+    of_providers = re.split("/providers/", resource, flags=re.IGNORECASE)[1:]
+    if of_providers:
+        return tuple(name for each in of_providers for name in each.strip("/").split("/")[2::2])
     return (resource,) if len(parts) == 2 and parts[1].isdecimal() else tuple(filter(None, parts))
 
 
@@ -195,16 +197,13 @@ def _subject(value: Mapping[str, Any], context: tuple[str, ...]) -> tuple[str, .
 
 
 def _subjects(value: Mapping[str, Any], subject: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield a subject; of a route also by its prefixes, which its name may lack."""
+    """Yield a subject; of a route with its prefix, of which Azure groups several."""
     if "nexthoptype" not in value:
         yield subject
         return
-    named = bool(value.get("name"))
-    if named:
-        yield subject
     prefixes = list(_texts(value, "addressprefix"))
-    yield from ((*(subject[:-1] if named else subject), prefix) for prefix in prefixes)
-    if not named and not prefixes:
+    yield from ((*subject, prefix) for prefix in prefixes)
+    if not prefixes:
         yield subject
 
 

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Literal
 
 from ghost.agent.audit_evidence import Evidence
-from ghost.agent.facts.recorded_facts import argv_in
+from ghost.agent.facts.recorded_facts import argv_in, names_in
 from ghost.net import (
     FIRST_PUBLIC,
     Answer,
+    EffectiveGroups,
     Fault,
     Flow,
     Interface,
     Network,
     Read,
+    RuleSet,
+    SecurityRule,
+    ServiceTags,
     absorb,
     dns_name,
     explain,
     home_in,
     is_address,
     key,
+    known_kinds,
     missing_of,
     name_of,
+    needed,
     read_guest,
     walk,
 )
@@ -46,10 +53,14 @@ class WalkedAgain:
     records: tuple[str, ...] = ()
     """What the fault rests on."""
     told: str = ""
-    """What mends it, walked, or what is there in its place."""
+    """What mends it, walked; what is there in its place; or what to read, to walk it."""
 
 
-UNKNOWN: Final = WalkedAgain("unknown")
+NOT_CONFIGURED: Final = ("guest_firewall", "wire")
+NOT_WALKED: Final = ("snat_ports_exhausted", "balancer_no_healthy_member")
+"""Kinds of fault that no configuration shows, beside those of the layers of `NOT_CONFIGURED`."""
+MAX_READS: Final = 3
+"""Of the reads that are named to a brain."""
 
 
 def network_of_records(evidence: Evidence, output: Callable[[str], str | None]) -> Network:
@@ -89,10 +100,12 @@ def _with_guest(network: Network, argv: list[str], audit_id: str, output: Callab
 
 def walked_again(network: Network, cause: Mapping[str, Any]) -> WalkedAgain:
     """Walk a cause's flow, from each interface that its source names, and look for its fault."""
-    found = [_judged(network, cause, flow, source) for flow, source in _flows(network, cause.get("flow") or {})]
-    shown = [each for each in found if each.outcome == "shown"]
-    differing = {each.outcome for each in found}
-    return shown[0] if shown else found[0] if differing == {"not_shown"} else UNKNOWN
+    flows = list(_flows(network, cause.get("flow") or {}))
+    found = [_judged(network, cause, flow, source) for flow, source in flows]
+    for outcome in ("shown", "unknown", "not_shown"):
+        if of_outcome := [each for each in found if each.outcome == outcome]:
+            return of_outcome[0]
+    return WalkedAgain("unknown", told="name its flow by addresses, or machines that `az network nic list` tells")
 
 
 def addresses_of(network: Network, end: str) -> list[str]:
@@ -107,12 +120,45 @@ def _judged(network: Network, cause: Mapping[str, Any], flow: Flow, source: str 
             mended = f"{fault.mend}: {_THEN[fault.outcome]}" if fault.mend is not None else "what mends it is not known"
             return WalkedAgain("shown", tuple(filter(None, fault.hop.references)), mended)
     if not faults:
-        passes = walk(network, flow, source=source).outcome == "passes"
-        return WalkedAgain("not_shown", told=f"{flow} passes") if passes else UNKNOWN
-    if faults[-1].outcome != "passes":
-        return UNKNOWN
-    told = "; ".join(f"{fault.kind} at {name_of(fault.hop.resource)}" for fault in faults)
-    return WalkedAgain("not_shown", told=f"what stops {flow} is {told}")
+        return _without_fault(network, cause, flow, source)
+    told = "; ".join(f"{f.kind} at {name_of(f.hop.resource)}{f' ({f.hop.rule})' if f.hop.rule else ''}" for f in faults)
+    behind = "" if faults[-1].outcome == "passes" else "; what lies behind is not known from the records"
+    return WalkedAgain("not_shown", told=f"what stops {flow} is {told}{behind}")
+
+
+def _without_fault(network: Network, cause: Mapping[str, Any], flow: Flow, source: str | None) -> WalkedAgain:
+    """Return what a walk that nothing certain stops says to a cause."""
+    walked, kind = walk(network, flow, source=source), cause["kind"]
+    if walked.outcome == "passes" and kind not in NOT_WALKED and known_kinds()[kind].layer not in NOT_CONFIGURED:
+        return WalkedAgain("not_shown", told=f"{flow} passes")
+    if kind == "security_rule":
+        direction = cause.get("direction")
+        for hop in walked.hops:
+            same = hop.kind == "security_group" and _is_at(hop.resource, cause) and direction in (None, hop.direction)
+            if same and hop.verdict == "pass":
+                return WalkedAgain("not_shown", told=f"{hop.reason} lets {flow} pass")
+        if any(not _may_match(rule, flow) for rule in _rules_of(network, cause)):
+            return WalkedAgain("not_shown", told=f"{cause['rule']} is not about {flow}")
+    reads = [shlex.join(read.argv) for read in needed(network, [flow])[:MAX_READS]]
+    return WalkedAgain("unknown", told=f"read {'; '.join(reads)}" if reads else "")
+
+
+def _rules_of(network: Network, cause: Mapping[str, Any]) -> Iterator[SecurityRule]:
+    named = str(cause.get("rule") or "").casefold()
+    computed = (group for each in network.all(EffectiveGroups).values() for group in each.groups)
+    for of, rules in (
+        *((each.id, each.rules) for each in network.all(RuleSet).values()),
+        *((g.name, g.rules) for g in computed),
+    ):
+        if _is_at(of, cause):
+            yield from (rule for rule in rules if rule.name.casefold() == named)
+
+
+def _may_match(rule: SecurityRule, flow: Flow) -> bool:
+    """Return whether a rule may be about a flow; the address behind a DNS name is not known."""
+    if not is_address(flow.destination_address):
+        rule = dataclasses.replace(rule, destination_prefixes=("*",))
+    return rule.matches(flow, ServiceTags()) is not False
 
 
 _THEN: Final = {"passes": "it passes", "blocked": "the next fault stops it", "unknown": "what follows is not known"}
@@ -120,14 +166,22 @@ _THEN: Final = {"passes": "it passes", "blocked": "the next fault stops it", "un
 
 def _is(fault: Fault, cause: Mapping[str, Any]) -> bool:
     """Return whether a fault is the cause: its kind, at its resource or what mends it, by its rule if it has one."""
-    if cause["kind"] not in (fault.kind, *fault.derived):
-        return False
-    places = {fault.hop.resource, *_texts(fault.mend)}
-    resource = key(str(cause["resource"]))
-    here = cause["kind"] in fault.derived or any(resource in (key(each), key(name_of(each))) for each in places)
+    led_to = fault.kind == "dns_server_unreachable" and any(_is_at(each, cause) for each in _texts(fault.mend))
+    if led_to or cause["kind"] not in (fault.kind, *fault.derived):
+        return led_to
+    places = {fault.resource, fault.hop.resource, *_texts(fault.mend)}
+    here = cause["kind"] in fault.derived or any(_is_at(each, cause) for each in places)
     rule, own = str(cause.get("rule") or "").casefold(), (fault.hop.rule or "").casefold()
     same_direction = cause.get("direction") in (None, "", fault.hop.direction)
     return here and same_direction and (not rule or not own or rule in own or own in rule or rule in _names(places))
+
+
+def _is_at(place: str, cause: Mapping[str, Any]) -> bool:
+    """Return whether an id is the cause's resource, or of a part of it; the cause may give the name alone."""
+    resource = key(str(cause["resource"]))
+    if resource.startswith("/"):
+        return f"{key(place)}/".startswith(f"{resource}/")
+    return resource.rpartition("/")[2] in (each.casefold() for each in names_in(place))
 
 
 def _names(places: set[str]) -> set[str]:
