@@ -32,6 +32,7 @@ from ghost.net.security import (
 if TYPE_CHECKING:
     from ghost.net.admin_rules import AdminRules
     from ghost.net.az_changes import commands_for
+    from ghost.net.balancing import LoadBalancer, PublicAddress
     from ghost.net.effective import InterfaceRoutes, groups_of, routes_of, tags_of
     from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
     from ghost.net.faults import Fault, explain
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from ghost.net.guest_reading import read_guest
     from ghost.net.hops import Hop, Mend, Walk
     from ghost.net.names import dns_name
-    from ghost.net.network import Missing, Network
+    from ghost.net.network import Missing, Network, Unread
     from ghost.net.proposals import check_form, proposal_of, proposed
     from ghost.net.recorded_reads import home_in, missing_of
     from ghost.net.resources import (
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         key,
         name_of,
         owner_in,
+        within,
     )
     from ghost.net.services import REFUSES_WITH
     from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces, read_of
@@ -91,6 +93,7 @@ __all__ = [
     "Network",
     "Part",
     "Prefix",
+    "PublicAddress",
     "Read",
     "Resource",
     "Route",
@@ -100,6 +103,7 @@ __all__ = [
     "SecurityRule",
     "ServiceTags",
     "Site",
+    "Unread",
     "Verdict",
     "VirtualNetwork",
     "Walk",
@@ -149,6 +153,7 @@ __all__ = [
     "sources_of",
     "tags_of",
     "walk",
+    "within",
 ]
 
 _MODULES = {
@@ -156,6 +161,7 @@ _MODULES = {
     "read_routes": "ghost.net.guest",
     "health_of": "ghost.net.balancing",
     "LoadBalancer": "ghost.net.balancing",
+    "PublicAddress": "ghost.net.balancing",
     "AzureFirewall": "ghost.net.firewall",
     "RuleSet": "ghost.net.resources",
     "Site": "ghost.net.gateways",
@@ -172,6 +178,7 @@ _MODULES = {
     "Mend": "ghost.net.hops",
     "Missing": "ghost.net.network",
     "Network": "ghost.net.network",
+    "Unread": "ghost.net.network",
     "Part": "ghost.net.walk_sets",
     "Read": "ghost.net.snapshot",
     "Walk": "ghost.net.hops",
@@ -209,6 +216,7 @@ _MODULES = {
     "RouteTable": "ghost.net.resources",
     "owner_in": "ghost.net.resources",
     "key": "ghost.net.resources",
+    "within": "ghost.net.resources",
     "AdminRules": "ghost.net.admin_rules",
     "InterfaceRoutes": "ghost.net.effective",
     "tags_of": "ghost.net.effective",

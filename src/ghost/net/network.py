@@ -85,7 +85,7 @@ class Network:
         found = self.get(of, resource_id)
         if found is None:
             what = f"the {of.kind} {name_of(resource_id)}"
-            if of not in self.complete:
+            if of not in self.complete or self._is_elsewhere(resource_id):
                 self.need(Missing(of, resource_id), f"{what} was not read")
             raise Unread(None, f"{what} does not exist, or this login may not read it")
         return found
@@ -142,6 +142,11 @@ class Network:
         home = next((subscription_of(each.id) for each in self.all(Interface).values()), None)
         others = dict.fromkeys(key(subscription_of(network.id)) for network in networks)
         return [f"/subscriptions/{each}" for each in others if each and home and each != key(home)]
+
+    def _is_elsewhere(self, resource_id: str) -> bool:
+        """Return whether a resource is of another subscription than that of the lists that were read."""
+        home = next((subscription_of(each.id) for each in self.all(Interface).values()), "")
+        return bool(home) and key(subscription_of(resource_id)) not in ("", key(home))
 
     def subnet_of(self, interface: Interface) -> tuple[VirtualNetwork, Subnet]:
         """Return the interface's network and subnet. Raises `Unread`."""

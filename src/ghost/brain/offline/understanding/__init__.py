@@ -1,0 +1,99 @@
+"""From the engineer's words to what is complained about: candidate flows, each piece with where it came from.
+
+    complaint = yield from understand(case, text, options)
+
+Reads the interfaces and the virtual networks, and where these do not tell what the words mean, what else there is.
+Words are data: they reach `az` only as ids that were read. Without an answer the likeliest meanings stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ghost.brain.offline.azure_reads import Read, az
+from ghost.brain.offline.case import Case, read
+from ghost.brain.offline.complaint import Complaint, StatedEnds
+from ghost.brain.offline.snapshot import read_missing
+from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.understanding.candidate_flows import Understood, candidates_of, understood
+from ghost.brain.offline.understanding.equal_gates import groups_before
+from ghost.brain.offline.understanding.questions import nobody, settled
+from ghost.brain.offline.understanding.tenant_names import TenantNames
+from ghost.net import Interface, LoadBalancer, Missing, PublicAddress, Resource, RuleSet, Site, VirtualNetwork, key
+
+__all__ = ["nobody", "understand"]
+
+MAX_LENGTH = 4000
+"""Characters of a symptom that are looked at."""
+_RESOURCES = Read(
+    az("resource", "list", query="[].{id: id, tags: tags}"),
+    "Names and tags of all resources: interfaces and networks do not tell what the words mean.",
+)
+_ADDRESSED: dict[str, type[Resource]] = {"/loadbalancers/": LoadBalancer, "/publicipaddresses/": PublicAddress}
+
+
+def understand(case: Case, text: str, options: StatedEnds | None = None) -> Steps[Complaint]:
+    options = options or StatedEnds()
+    text = "".join(
+        character if character.isprintable() or character == "\n" else " " for character in text[:MAX_LENGTH]
+    )
+    first = (Missing(Interface), Missing(VirtualNetwork))
+    yield from read_missing(
+        case, first, "First I read the network interfaces and the virtual networks: what names stand for."
+    )
+    for each in first:
+        if each in case.network.failed:
+            case.say(f"The list of {each.of.kind}s could not be read: {case.network.failed[each]}.")
+    names = TenantNames(case.network)
+    told = understood(text, options, names)
+    if not told.is_certain:
+        (listed,) = yield from read(
+            case, "The words do not tell yet what is meant, so I list all resources.", _RESOURCES
+        )
+        names = replace(names, listed=listed.rows() if listed.ok else [])
+        told = understood(text, options, names)
+    sites = [
+        key_of for key_of in names.sites if any(each.beyond == "site" for each in (*told.sources, *told.destinations))
+    ]
+    yield from read_missing(
+        case, [Missing(Site, each) for each in sites[:4]], "The sites behind gateways may be meant."
+    )
+    names, told = yield from _with_addresses(case, names, told, text, options)
+    told = yield from settled(case, told, names, options)
+    return (yield from _complaint(case, told))
+
+
+def _with_addresses(
+    case: Case, names: TenantNames, told: Understood, text: str, options: StatedEnds
+) -> Steps[tuple[TenantNames, Understood]]:
+    """Read the addresses of front ends that are named."""
+    wanted = [Missing(of, each) for each in told.unread for part, of in _ADDRESSED.items() if part in key(each)]
+    if not wanted:
+        return names, told
+    yield from read_missing(case, wanted[:3], "The address of what is named must be read.")
+    names = replace(names, network=case.network)
+    return names, understood(text, options, names)
+
+
+def _complaint(case: Case, told: Understood) -> Steps[Complaint]:
+    ends = [end for mention in told.destinations for ends in mention.meanings[:2] for end in ends[:2]]
+    wanted = []
+    if not told.source_named:
+        wanted += [Missing(RuleSet, each) for end in ends for each in groups_before(case.network, end)]
+    if not told.source_named or any(mention.beyond for mention in told.sources):
+        wanted += [Missing(PublicAddress, each) for end in ends for each in _public_addresses(case, end.interface)]
+    purpose = "The symptom names no machine as the source: the rules before the destination tell whom they let in."
+    yield from read_missing(case, dict.fromkeys(wanted), purpose)
+    flows, source_known = candidates_of(told, case.network)
+    invalid = told.invalid_port if not any(mention.ports for mention in told.destinations) else ""
+    complaint = Complaint(told.text, told.kind, () if invalid else flows, source_known, invalid_port=invalid)
+    if complaint.flows or invalid:
+        return complaint
+    if told.same:
+        return replace(complaint, same=told.same)
+    return replace(complaint, missing=told.missing)
+
+
+def _public_addresses(case: Case, interface: str) -> list[str]:
+    there = case.network.get(Interface, interface)
+    return [each.public_address for each in there.configurations if each.public_address] if there else []

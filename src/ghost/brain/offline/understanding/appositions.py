@@ -1,0 +1,87 @@
+"""Mentions that call one thing by two names: "the database (db-01)", "db-01/10.0.0.4", "NAME resolves to ADDRESS"."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_address
+
+from ghost.brain.offline.understanding.host_names import address_of
+from ghost.brain.offline.understanding.mentions import BY_WORDS, EXACT, NAMED, UNKNOWN, Mention, Mentioned
+from ghost.brain.offline.understanding.role_rules import pattern
+from ghost.brain.offline.understanding.tenant_names import SERVICE_HOSTS
+
+
+def with_appositions(mentioned: Mentioned) -> list[Mention]:
+    """Return the mentions with those joined that call one thing by two names: "the database (db-01)"."""
+    joined: list[Mention] = []
+    for mention in mentioned.mentions:
+        before = joined[-1] if joined else None
+        gap = mentioned.text[before.end : mention.start] if before else ""
+        if (
+            before is not None
+            and len(gap) <= 25
+            and (pattern("joined").fullmatch(gap) or pattern("answer").fullmatch(gap))
+            and _one_thing(before, mention, gap)
+        ):
+            joined[-1] = _joined(before, mention)
+        else:
+            joined.append(mention)
+    return joined
+
+
+def _one_thing(first: Mention, second: Mention, gap: str) -> bool:
+    if pattern("answer").fullmatch(gap) and is_name(first) and second.labels and address_of(second.text):
+        return True
+    if first.labels & second.labels:
+        return bool(gap.strip()) or not first.ports
+    if first.certainty == UNKNOWN or second.certainty == UNKNOWN:
+        return False
+    opening = gap.strip() in ("(", "[", "/", "/[", "([", "[/")
+    if first.beyond:
+        return not second.beyond and second.certainty == EXACT and (opening or gap.strip() in ("", ",", "at", "on"))
+    if second.beyond:
+        return False
+    if first.certainty == BY_WORDS and second.certainty > BY_WORDS:
+        return not first.ports and gap.strip() not in (":", "=", "of", "-")
+    if second.certainty == BY_WORDS:
+        return first.certainty > BY_WORDS and gap == " " and second.usual is None and not first.ports
+    if opening and first.certainty == second.certainty == EXACT and second.labels == second.addresses:
+        return first.labels != first.addresses
+    names = [each for each in (first, second) if each.certainty == NAMED and "." in each.text]
+    return opening and len(names) == 1 and first.certainty != second.certainty
+
+
+def _joined(first: Mention, second: Mention) -> Mention:
+    """Return one mention of both: the surer meaning, of a name and its address outside the tenant the address."""
+    surer, other = (first, second) if first.certainty > second.certainty else (second, first)
+    if first.labels & second.labels and first.certainty == second.certainty:
+        surer, other = first, second
+    name = next((each for each in (first, second) if each.certainty == NAMED and "." in each.text), None)
+    address = next((each for each in (first, second) if each is not name and each.certainty == EXACT), None)
+    if name is first and address is not None and (_is_private(address) or _is_service(name.text)):
+        surer, other = name, address
+    return replace(
+        surer,
+        start=first.start,
+        end=second.end,
+        ports=first.ports or second.ports,
+        protocol=first.protocol or second.protocol,
+        usual=first.usual or second.usual,
+        unread=surer.unread or (other.unread if not surer.meanings else ()),
+        invalid_port=first.invalid_port or second.invalid_port,
+    )
+
+
+def _is_private(mention: Mention) -> bool:
+    try:
+        return all(not ip_address(address).is_global for address in mention.addresses)
+    except ValueError:
+        return False
+
+
+def _is_service(name: str) -> bool:
+    return any(name.casefold().endswith(host.partition("{}")[2]) for host in SERVICE_HOSTS.values())
+
+
+def is_name(mention: Mention) -> bool:
+    return "." in mention.text and address_of(mention.text) is None

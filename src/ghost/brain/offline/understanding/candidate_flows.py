@@ -1,0 +1,266 @@
+"""From mentions with roles to candidate flows, each piece with its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from ipaddress import ip_network
+from itertools import product
+from typing import Final
+
+from ghost.brain.offline.complaint import Candidate, End, Kind, PortOrigin, StatedEnds
+from ghost.brain.offline.understanding.equal_gates import likely_senders, one_of_each, port_by_rules
+from ghost.brain.offline.understanding.failure_kind import failure_kind
+from ghost.brain.offline.understanding.host_names import address_of, port_of_scheme
+from ghost.brain.offline.understanding.mentions import UNKNOWN, Mention, Mentioned, mentions_in
+from ghost.brain.offline.understanding.roles import FIRST_EPHEMERAL, roles_in
+from ghost.brain.offline.understanding.stated_ports import is_port, spoken_protocol
+from ghost.brain.offline.understanding.tenant_names import TenantNames
+from ghost.net import FIRST_PUBLIC, Flow, Network, Site, Unread, public_address_of
+
+MAX_FLOWS: Final = 6
+MAX_MEANINGS: Final = 6
+INTERNET: Final = End("the internet", FIRST_PUBLIC, origin="named in the symptom")
+
+Service = tuple[str, int | None, PortOrigin]
+"""Protocol, port, and where the port came from."""
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What a text says, before anything about the ways was read."""
+
+    text: str
+    kind: Kind
+    sources: tuple[Mention, ...]
+    destinations: tuple[Mention, ...]
+    mentioned: Mentioned
+    protocol: str = ""
+    """Said by itself."""
+    pairs: tuple[tuple[Mention, Mention], ...] = ()
+    """Source and destination that one clause names."""
+
+    @property
+    def invalid_port(self) -> str:
+        invalid = [port.invalid for port in self.mentioned.ports] + [m.invalid_port for m in self.destinations]
+        return next((number for number in invalid if number), "")
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Ids of resources whose addresses are needed."""
+        return tuple(each for m in (*self.sources, *self.destinations) if not m.meanings for each in m.unread)
+
+    def sources_of(self, destination: Mention) -> tuple[Mention, ...]:
+        """Return who sends to a destination: as its own clause says, else as the whole text does."""
+        own = tuple(source for source, to in self.pairs if to == destination and source not in self.sources)
+        others = any(to != destination and source in self.sources for source, to in self.pairs)
+        return own if own and others else self.sources
+
+    @property
+    def source_named(self) -> bool:
+        return any(mention.meanings or mention.beyond for mention in self.sources)
+
+    @property
+    def same(self) -> str:
+        """The machine that is said to be both ends, if so."""
+        labels = [{label for mention in side for label in mention.labels} for side in (self.sources, self.destinations)]
+        return next(iter(labels[0])) if len(labels[0]) == 1 and labels[0] == labels[1] else ""
+
+    @property
+    def missing(self) -> str:
+        """What is not known, where there is no candidate."""
+        for role, mentions in (("destination", self.destinations), ("source", self.sources)):
+            if not any(mention.meanings or mention.beyond for mention in mentions):
+                unknown = next((mention.text for mention in mentions), "")
+                named = f"there is nothing named {unknown} in what was read" if unknown else "not named"
+                return f"the {role} of the traffic ({named})"
+        return "the address of an end of the traffic"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether names of the tenant leave one meaning to both ends."""
+        if any(mention.beyond == "site" for mention in (*self.destinations, *self.sources)):
+            return False
+        named = [mention for mention in (*self.destinations, *self.sources) if not mention.beyond]
+        return bool(self.destinations) and all(len(m.meanings) == 1 and m.certainty > UNKNOWN for m in named)
+
+
+def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood:
+    """Return what the words say, with what options state in place of them."""
+    mentioned = mentions_in(text, names)
+    roles = roles_in(mentioned)
+    kind = failure_kind(roles.failing)
+    sources, destinations = roles.sources, roles.destinations
+    if kind == "dns":
+        sources, destinations = _asker_and_name(mentioned, sources, destinations)
+    if options.source:
+        sources = stated_end(options.source, names) or sources
+    if options.destination:
+        stated = stated_end(options.destination, names)
+        same = tuple(m for m in destinations if stated and m.addresses & stated[0].addresses)
+        destinations = (
+            tuple(replace(each, ports=each.ports or (same[0].ports if same else ())) for each in stated) or destinations
+        )
+    if options.port is not None:
+        destinations = tuple(
+            replace(m, ports=(options.port,), protocol=options.protocol, invalid_port="") for m in destinations
+        )
+        mentioned = replace(mentioned, ports=())
+    protocol = options.protocol.capitalize() or spoken_protocol(text)
+    return Understood(text, kind, sources, destinations, mentioned, protocol, () if options.source else roles.pairs)
+
+
+def _asker_and_name(
+    mentioned: Mentioned, sources: tuple[Mention, ...], destinations: tuple[Mention, ...]
+) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
+    """Return who asks for what: the name is the destination, a server that was asked is no end."""
+    asked = [m for m in mentioned.mentions if _is_name(m)]
+    servers = [
+        m
+        for m in mentioned.mentions
+        if 53 in m.ports
+        or any(
+            label in mentioned.text[max(m.start - 24, 0) : m.start].casefold()
+            for label in ("server:", "dns server", "resolver", "nameserver")
+        )
+    ]
+    named = tuple(m for m in destinations if _is_name(m)) or tuple(asked[:1])
+    if not named:
+        return tuple(m for m in sources if m not in servers), destinations
+    return tuple(
+        m for m in (*sources, *destinations) if m not in servers and m not in named and not _is_name(m) and m.meanings
+    )[:1], named
+
+
+def _is_name(mention: Mention) -> bool:
+    return "." in mention.text and address_of(mention.text) is None
+
+
+def stated_end(text: str, names: TenantNames) -> tuple[Mention, ...]:
+    """Return what an option names: one mention, or as it stands a name that its source asks for."""
+    found = mentions_in(text, names).mentions
+    if found:
+        return (max(found, key=lambda each: each.certainty),)
+    return (Mention(0, len(text), text, ((End(text, text, origin="stated"),),), UNKNOWN),) if "." in text else ()
+
+
+# Candidates
+
+
+def candidates_of(told: Understood, network: Network) -> tuple[tuple[tuple[Candidate, ...], ...], bool]:
+    """Return the candidates of each flow, and whether a source is known."""
+    known = any(True for m in told.sources for _ in ways(m, network))
+    flows = [
+        tuple(_candidates(told, mention, service, network, known=known))
+        for mention in told.destinations
+        for service in services_of(told, mention, network)
+    ]
+    return tuple(dict.fromkeys(flow for flow in flows if flow))[:MAX_FLOWS], known
+
+
+def _candidates(
+    told: Understood, mention: Mention, service: Service, network: Network, *, known: bool
+) -> Iterator[Candidate]:
+    protocol, port, origin = service
+    meant = list(ways(mention, network))[:MAX_MEANINGS]
+    named = told.sources_of(mention)
+    senders = [way for source in named for way in list(ways(source, network))[:MAX_MEANINGS]]
+    if len(named) > 1:
+        senders = [[end for way in senders for end in way]]
+    for number, destinations in enumerate(meant):
+        choices = senders if known else [_senders(network, destinations[0], port)]
+        for place, sources in enumerate(choices):
+            meaning = number * max(len(choices), 1) + place
+            for source, destination in product(sources, destinations):
+                if source.address != destination.address and (
+                    not source.machine or source.machine != destination.machine
+                ):
+                    address = _as_seen(network, source, destination)
+                    flow = Flow(protocol, source.address, None, address, port)
+                    yield Candidate(flow, source, destination, origin, bool(mention.protocol or told.protocol), meaning)
+
+
+def ways(mention: Mention, network: Network) -> Iterator[list[End]]:
+    """Yield the meanings of a mention; those that only differ in machines behind the same gates are one."""
+    if mention.beyond:
+        if mention.beyond in ("internet", "laptop"):
+            yield [replace(INTERNET, label=mention.text if mention.beyond == "laptop" else INTERNET.label)]
+        for site in network.all(Site).values() if mention.beyond == "site" else ():
+            address = next((str(next(ip_network(prefix).hosts())) for prefix in site.prefixes), "")
+            yield [End(f"{mention.text} ({site.name})", address, origin="named in the symptom")]
+        return
+    single = [ends[0] for ends in mention.meanings if len(ends) == 1]
+    merged = one_of_each(network, single)
+    if len(single) == len(mention.meanings):
+        yield from ([end] for end in merged)
+        return
+    for ends in mention.meanings:
+        yield one_of_each(network, ends)
+
+
+def _senders(network: Network, destination: End, port: int | None) -> list[End]:
+    inside = likely_senders(network, destination, port)
+    address = address_of(destination.address)
+    public = address is not None and _as_seen(network, INTERNET, destination) != address
+    return [*inside, replace(INTERNET, origin="it has a public address")] if public else inside
+
+
+def _as_seen(network: Network, source: End, destination: End) -> str:
+    """Return the address that a source sends to: from the internet the public one, if one was read."""
+    if source.address == INTERNET.address and destination.machine:
+        with suppress(Unread):
+            return public_address_of(network, destination.address) or destination.address
+    return destination.address
+
+
+def services_of(told: Understood, mention: Mention, network: Network) -> list[Service]:
+    """Return protocol and port of the flows to a destination: stated, else by its product or the rules before it."""
+    free = [port for port in told.mentioned.ports if port.ports]
+    beside_source = tuple(port for each in told.sources for port in each.ports if port < FIRST_EPHEMERAL)
+    stated = mention.ports or tuple(port for each in free for port in each.ports) or beside_source
+    spoken = mention.protocol or next((each.protocol for each in free if each.protocol), "")
+    transport = spoken or (told.protocol if told.protocol in ("Tcp", "Udp") else "")
+    if stated:
+        return [(transport or _usual_protocol(told, port), port, "stated") for port in dict.fromkeys(stated)]
+    usual = mention.usual or _product(told)
+    if told.protocol == "Icmp" and usual is None:
+        return [("Icmp", None, "")]
+    if usual is not None:
+        return [(transport or usual[0], usual[1], "usual")]
+    ends = mention.meanings[0] if mention.meanings else ()
+    by_host = _usual_of_host(ends[0].address) if ends else None
+    if by_host is not None or told.kind == "dns":
+        return [(transport or "Tcp", by_host, "usual" if by_host else "")]
+    by_rule = port_by_rules(network, ends[0]) if ends else None
+    return [(transport or "Tcp", by_rule, "rule" if by_rule is not None else "")]
+
+
+def _product(told: Understood) -> tuple[str, int] | None:
+    """Return what a product or protocol in the sentence usually takes, but not one that the source is."""
+    text = told.text
+    for source in told.sources:
+        text = text.replace(told.mentioned.text[source.start : source.end], " ")
+    words = (word.strip(".,;:!?\"'()[]`") for word in text.casefold().split())
+    return next((port for word in words if (port := port_of_scheme(word)) is not None), None)
+
+
+def _usual_protocol(told: Understood, port: int) -> str:
+    usual = _product(told)
+    return usual[0] if usual is not None and usual[1] == port else "Tcp"
+
+
+def _usual_of_host(host: str) -> int | None:
+    suffixes: tuple[tuple[str, int], ...] = (
+        (".database.windows.net", 1433),
+        (".redis.cache.windows.net", 6380),
+        (".core.windows.net", 443),
+        (".vault.azure.net", 443),
+    )
+    return next((port for suffix, port in suffixes if host.casefold().endswith(suffix)), None)
+
+
+def answered_port(answer: str) -> int | None:
+    """Return the port that an answer gives."""
+    numbers = [word for word in answer.replace("/", " ").split() if is_port(word)]
+    return int(numbers[0]) if numbers else None

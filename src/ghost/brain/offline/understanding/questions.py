@@ -1,0 +1,102 @@
+"""What is asked where the words leave the destination open; without an answer the likeliest meanings stay."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from ghost.brain.offline.case import Case, ask
+from ghost.brain.offline.complaint import End, StatedEnds
+from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.understanding.candidate_flows import Understood, answered_port, stated_end, ways
+from ghost.brain.offline.understanding.mentions import EXACT, NAMED, Mention
+from ghost.brain.offline.understanding.tenant_names import TenantNames
+from ghost.brain.offline.understanding.vocabulary import vocabulary
+
+MAX_LISTED: Final = 10
+MAX_QUESTIONS: Final = 3
+
+
+def settled(case: Case, told: Understood, names: TenantNames, options: StatedEnds) -> Steps[Understood]:
+    """Return what was understood, with what the engineer answered about it."""
+    if told.invalid_port and options.port is None and not any(each.ports for each in told.destinations):
+        told = yield from _with_port(case, told)
+    if told.same:
+        case.asked = min(case.asked, MAX_QUESTIONS - 1)
+        question = (
+            f"The symptom names {told.same} as both the source and the destination. To which other machine does the "
+            "failing traffic go? Please answer with a name or an address."
+        )
+        return (yield from _with_destination(case, told, names, question, []))
+    if not told.destinations or not any(mention.meanings for mention in told.destinations):
+        return (yield from _with_destination(case, told, names, _which(told), list(names.machines.values())))
+    for mention in told.destinations:
+        choices = [way[0] for way in ways(mention, case.network)]
+        if len(choices) > 1 and not any(end.origin.startswith("the nearest") for end in choices[:1]):
+            question = (
+                f"“{mention.text}” as the destination fits {len(choices)} machines or services. Which one is meant?"
+            )
+            told = yield from _with_destination(case, told, names, question, choices, mention)
+    return told
+
+
+def nobody(answer: str | None) -> bool:
+    """Return whether an answer means that nobody can say."""
+    phrases: list[str] = vocabulary()["nobody_answers"]
+    return not answer or not answer.strip() or any(phrase in answer.casefold() for phrase in phrases)
+
+
+def _which(told: Understood) -> str:
+    unknown = next((m.text for m in told.destinations), "")
+    said = (
+        f"There is nothing named “{unknown}” visible to me"
+        if unknown
+        else "The symptom does not say where the failing traffic goes"
+    )
+    return f"{said}. To which machine, name or address does it go?"
+
+
+def _with_port(case: Case, told: Understood) -> Steps[Understood]:
+    answer = yield from ask(
+        case, f"{told.invalid_port} is not a port: ports are 1 to 65535. Which port is meant? For example: 443."
+    )
+    port = None if nobody(answer) else answered_port(answer)
+    if port is None:
+        return told
+    destinations = tuple(replace(each, ports=(port,), invalid_port="") for each in told.destinations)
+    return replace(told, destinations=destinations, mentioned=replace(told.mentioned, ports=()))
+
+
+def _with_destination(
+    case: Case, told: Understood, names: TenantNames, question: str, choices: list[End], which: Mention | None = None
+) -> Steps[Understood]:
+    if case.asked >= MAX_QUESTIONS:
+        return told
+    listed = "\n".join(f"  {place}. {_line(end)}" for place, end in enumerate(choices[:MAX_LISTED], 1))
+    more = f"\n  and {len(choices) - MAX_LISTED} more" if len(choices) > MAX_LISTED else ""
+    answer = yield from ask(
+        case, f"{question}\n{listed}{more}\nPlease answer with a number, a name or an address.".replace("\n\n", "\n")
+    )
+    if nobody(answer):
+        case.asked = MAX_QUESTIONS
+        return told
+    number = re.fullmatch(r"\D{0,12}(\d{1,2})\D{0,3}", answer.strip())
+    found: tuple[Mention, ...] = ()
+    if number and 1 <= int(number[1]) <= len(choices[:MAX_LISTED]):
+        chosen = choices[int(number[1]) - 1]
+        found = (Mention(0, 0, chosen.label, ((chosen,),), EXACT),)
+    found = found or tuple(each for each in stated_end(answer, names) if each.meanings and each.certainty >= NAMED)
+    if not found:
+        return told
+    before = which or (told.destinations[0] if told.destinations else None)
+    new = replace(
+        found[0], ports=found[0].ports or (before.ports if before else ()), usual=before.usual if before else None
+    )
+    rest = tuple(new if each is which else each for each in told.destinations) if which else (new,)
+    return replace(told, destinations=rest)
+
+
+def _line(end: End) -> str:
+    label, address = end.label, end.address
+    return label if label == address else f"{label} ({address or 'address unknown'})"
