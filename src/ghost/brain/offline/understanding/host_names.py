@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from ghost.brain.offline.understanding.vocabulary import service_of, word_set
+from ghost.brain.offline.understanding.word_lists import service_of, word_set
 
 _URL: Final = re.compile(
     r"\b(?P<scheme>[a-z][a-z0-9+.]{1,20})://(?:[^\s/@\"'<>]{1,80}@)?(?P<host>\[[0-9a-f:.]{2,45}\]|[\w.-]{1,253})",

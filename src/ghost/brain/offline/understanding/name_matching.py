@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import Final
 
-from ghost.brain.offline.understanding.vocabulary import vocabulary, word_set
+from ghost.brain.offline.understanding.word_lists import vocabulary, word_set
 
 CLOSE_SPELLING: Final = 0.84
 ENOUGH: Final = 0.55

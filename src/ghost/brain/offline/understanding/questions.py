@@ -12,7 +12,7 @@ from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.understanding.candidate_flows import Understood, answered_port, stated_end, ways
 from ghost.brain.offline.understanding.mentions import EXACT, NAMED, Mention
 from ghost.brain.offline.understanding.tenant_names import TenantNames
-from ghost.brain.offline.understanding.vocabulary import vocabulary
+from ghost.brain.offline.understanding.word_lists import vocabulary
 
 MAX_LISTED: Final = 10
 MAX_QUESTIONS: Final = 3

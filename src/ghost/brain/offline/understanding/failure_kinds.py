@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ghost.brain.offline.complaint import Kind
-from ghost.brain.offline.understanding.vocabulary import any_of
+from ghost.brain.offline.understanding.word_lists import any_of
 
 _ORDER: Final[tuple[Kind, ...]] = ("dns", "unreachable", "intermittent", "slow", "refused", "reset")
 
