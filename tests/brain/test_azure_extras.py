@@ -14,7 +14,9 @@ from ghost.brain.offline import snapshot
 from ghost.brain.offline.azure_opinion import ask_azure
 from ghost.brain.offline.case import Case, Cause
 from ghost.brain.offline.complaint import Candidate, Complaint, End
+from ghost.brain.offline.flow_history import last_passed
 from ghost.brain.offline.recent_changes import what_changed
+from ghost.brain.offline.snat_metrics import check_metrics
 from ghost.brain.offline.steps import Steps
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.edits import Edit, edited
@@ -35,10 +37,12 @@ class LabRun:
         self.commands: list[str] = []
         self.numbers = count(1)
         first = told.flows[0]
-        ends = [world.address_of(each) for each in (first.source, first.destination)]
+        machines = {machine.name for machine in world.machines}
+        ends = [world.address_of(e) if e in machines else e for e in (first.source, first.destination)]
         self.flow = Flow(first.protocol, ends[0], None, ends[1], first.port)
         self.case = Case("")
-        self.complaint = Complaint("", "unreachable", ((Candidate(self.flow, End("a", ends[0]), End("b", ends[1])),),))
+        self.candidate = Candidate(self.flow, End("a", ends[0]), End("b", ends[1]))
+        self.complaint = Complaint("", "unreachable", ((self.candidate,),))
 
     def finish(self, steps: Steps[T]) -> T:
         answer: Any = None
@@ -141,3 +145,43 @@ def test_changes_on_the_way_are_stated_newest_first_and_nothing_else(tmp_path: P
     calm.causes()
     calm.finish(what_changed(calm.case, calm.complaint))
     assert calm.case.statements[-1][0] == "The activity log tells no change on the way in the last 24 h."
+
+
+NAT = "nat-card-clearing"
+LB = "lb-orders-half"
+MEASURED: list[tuple[str, tuple[Edit, ...], str]] = [
+    (NAT, (), "could not translate"),
+    (NAT, (Edit(wire={"source": "payments", "destination": "13.107.90.21", "snat_ports": 6400}),), "; 0 failed."),
+    (LB, (), "members of db-lb in the last hour"),
+    (BLOCKED, (), ""),
+]
+
+
+def test_what_was_measured_tells_used_up_ports_and_failing_members(tmp_path: Path) -> None:
+    for number, (scenario, edits, said) in enumerate(MEASURED):
+        run = LabRun(tmp_path / str(number), scenario, *edits)
+        run.causes()
+        stated = len(run.case.statements)
+        run.finish(check_metrics(run.case, run.complaint, run.candidate))
+        told = [text for text, _ in run.case.statements[stated:]]
+        assert said in "".join(told)
+        assert bool(told) is bool(said)
+        found = [(cause.kind, cause.rule, cause.likely) for cause in run.case.causes if cause.layer == "load_balancer"]
+        assert found == ([("snat_ports_exhausted", "out", False)] if (scenario, edits) == (NAT, ()) else [])
+
+
+def test_flow_logs_tell_what_denied_a_flow_and_when(tmp_path: Path) -> None:
+    analytics = {"enabled": True, "workspaceId": "11111111-2222-3333-4444-555555555555"}
+    log = {"enabled": True, "targetResourceId": "virtualNetworks/prod-vnet",
+           "storageId": "storageAccounts/prodforensics01", "flowAnalyticsConfiguration": {"networkWatcherFlowAnalyticsConfiguration": analytics}}  # fmt: skip
+    traffic = [{"client": "web-vm-01", "server": "redis-cache-01", "port": 6379}]
+    kept = Edit(put="networkWatchers/NetworkWatcher_eastus/flowLogs/all", properties=log)
+    run = LabRun(tmp_path / "logged", BLOCKED, kept, Edit(world={"traffic": traffic}))
+    run.causes()
+    run.finish(last_passed(run.case, run.candidate))
+    assert run.case.statements[-1][0] == (
+        "Flow logs of the last 7 days on TCP 10.20.1.4 -> 10.20.2.5:6379: at the source last let through at "
+        "2023-11-14 22:03 UTC; at the destination never let through, last denied at 2023-11-14 22:03 UTC by "
+        "close-legacy-ports of cache-nsg."
+    )
+    assert len(run.commands) == 2

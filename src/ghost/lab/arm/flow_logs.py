@@ -30,6 +30,7 @@ _CONDITION = re.compile(
     |(?P<number>\w+)\s*(?P<compares>==|!=)\s*(?P<value>\d+)|TimeGenerated\s*>=?\s*ago\((?P<ago>\d+)(?P<unit>[mhd])\)""",
     re.VERBOSE,
 )
+_SUMMARY = re.compile(r"(?:(?P<name>\w+)\s*=\s*)?(?:count\(\)|max\((?P<of>\w+)\))\s*by\s+(?P<keys>.+)")
 _TESTS: dict[str, Callable[[str, str], bool]] = {
     "==": lambda cell, text: cell == text,
     "!=": lambda cell, text: cell != text,
@@ -78,17 +79,23 @@ def _step(call: Call, step: str, rows: list[Row], columns: list[str]) -> tuple[l
             return rows, names
         case "take" | "limit" if rest.strip().isdecimal():
             return rows[: int(rest)], columns
-        case "summarize" if by := re.fullmatch(r"(?:\w+\s*=\s*)?count\(\)\s*by\s+(.+)", rest):
-            keys = [name.strip() for name in by[1].split(",")]
-            counts: dict[tuple[Any, ...], int] = {}
+        case "summarize" if by := _SUMMARY.fullmatch(rest):
+            keys = [name.strip() for name in by["keys"].split(",")]
+            groups: dict[tuple[Any, ...], list[Row]] = {}
             for row in rows:
-                place = tuple(row.get(key) for key in keys)
-                counts[place] = counts.get(place, 0) + 1
-            named = [{**dict(zip(keys, place, strict=True)), "count_": number} for place, number in counts.items()]
-            return named, [*keys, "count_"]
+                groups.setdefault(tuple(row.get(key) for key in keys), []).append(row)
+            column = by["name"] or (f"max_{by['of']}" if by["of"] else "count_")
+            named = [
+                {
+                    **dict(zip(keys, place, strict=True)),
+                    column: max(str(row.get(by["of"], "")) for row in group) if by["of"] else len(group),
+                }
+                for place, group in groups.items()
+            ]
+            return named, [*keys, column]
         case "order" | "sort" if by := re.fullmatch(r"by\s+(\w+)(?:\s+(asc|desc))?", rest):
             return sorted(rows, key=lambda row: str(row.get(by[1])), reverse=by[2] != "asc"), columns
-    there = "where COLUMN == 'x', project, take, order by, summarize count() by"
+    there = "where COLUMN == 'x', project, take, order by, summarize count() by, summarize max(COLUMN) by"
     raise bad_request(f"Not simulated in this lab: {step}; there is {there}", "BadArgumentError")
 
 
