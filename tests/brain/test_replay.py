@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,6 +84,14 @@ def test_an_investigation_that_has_concluded_does_not_go_on() -> None:
         OfflineBrain().next_turn(WHOLE["denied"].conversation)
 
 
+def test_a_conclusion_that_is_returned_is_drawn_again() -> None:
+    *before, concluding, results = WHOLE["denied"].conversation
+    assert isinstance(results, ToolResults)
+    returned = replace(results.results[-1], result={"status": "error", "error": "conclusion_incomplete"})
+    (call,) = OfflineBrain().next_turn([*before, concluding, ToolResults((*results.results[:-1], returned))]).tool_calls
+    assert call.arguments == concluding.tool_calls[-1].arguments
+
+
 # Resume
 
 
@@ -133,6 +142,11 @@ def test_unchanged_facts_are_said_to_be_unchanged_with_both_records() -> None:
     after = again.turns[sum(isinstance(m, Turn) for m in conversation) + 1]
     assert "what it said in s_0" in after.text
     assert again.completion["confirmed_hypotheses"] == ["H1"]
+    (cause,) = again.completion["causes"]
+    judged = (
+        call.arguments for m in conversation if isinstance(m, Turn) for call in m.tool_calls if _resolves_h1(call)
+    )
+    assert set(cause["audit_ids"]) & set(next(judged)["audit_ids"])
 
 
 def test_a_deny_that_has_gone_reopens_its_hypothesis_and_the_wire_is_looked_at() -> None:

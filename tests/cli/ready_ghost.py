@@ -11,6 +11,7 @@ import pkgutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from tests.starter import Starter, serve
 
 IN_PROCESS = "GHOST_TESTS_IN_PROCESS"
 SIGNAL_AT = "GHOST_TESTS_SIGNAL_AT"
-"""`SIGKILL 7`: the process gets this signal before it changes a file of its directory for the seventh time."""
+"""`SIGKILL 7`: the process gets this signal before it changes a file of its directory for the seventh time; with
+`SIGKILL 7 0.02` two hundredths of a second later, wherever it is then."""
 
 
 def run_ghost(
@@ -59,8 +61,8 @@ def main(words: Sequence[str]) -> int:
     return ghost_main()
 
 
-def _signal_at(name: str, count: str) -> None:
-    left, directory = int(count), str(Path.cwd())
+def _signal_at(name: str, count: str, later: str = "0") -> None:
+    left, directory, seconds = int(count), str(Path.cwd()), float(later)
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal left
@@ -70,7 +72,8 @@ def _signal_at(name: str, count: str) -> None:
         if is_change and str(arguments[0]).startswith(directory):
             left -= 1
             if left == 0:
-                os.kill(os.getpid(), signal.Signals[name])
+                end = (os.getpid(), signal.Signals[name])
+                threading.Timer(seconds, os.kill, end).start() if seconds else os.kill(*end)
 
     sys.addaudithook(hook)
 

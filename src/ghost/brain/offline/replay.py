@@ -158,11 +158,13 @@ class _Replay:
         for record in records:
             results = self._memo.setdefault(key_of(record.call.name, record.call.arguments), [])
             rerun = self._reruns.get(record.call.id)
-            if rerun is None or not results:
-                results.append(record.result)
-            elif compare(rerun, record.result).replaces:
+            if rerun is not None and results:
+                if not compare(rerun, record.result).changed:
+                    continue  # the record that hypotheses cite stands
                 results[-1] = record.result
-        self._records += records
+            elif record.result.get("error") != "conclusion_incomplete":  # concluded again, until it stands
+                results.append(record.result)
+            self._records.append(record)
 
     def _compare(self, repeated: Sequence[_Record]) -> None:
         """Compare fresh results with earlier ones; hypotheses that rest on a changed one are tested again."""
