@@ -172,8 +172,12 @@ def test_what_was_measured_tells_used_up_ports_and_failing_members(tmp_path: Pat
 
 def test_flow_logs_tell_what_denied_a_flow_and_when(tmp_path: Path) -> None:
     analytics = {"enabled": True, "workspaceId": "11111111-2222-3333-4444-555555555555"}
-    log = {"enabled": True, "targetResourceId": "virtualNetworks/prod-vnet",
-           "storageId": "storageAccounts/prodforensics01", "flowAnalyticsConfiguration": {"networkWatcherFlowAnalyticsConfiguration": analytics}}  # fmt: skip
+    log = {
+        "enabled": True,
+        "targetResourceId": "virtualNetworks/prod-vnet",
+        "storageId": "storageAccounts/prodforensics01",
+        "flowAnalyticsConfiguration": {"networkWatcherFlowAnalyticsConfiguration": analytics},
+    }
     traffic = [{"client": "web-vm-01", "server": "redis-cache-01", "port": 6379}]
     kept = Edit(put="networkWatchers/NetworkWatcher_eastus/flowLogs/all", properties=log)
     run = LabRun(tmp_path / "logged", BLOCKED, kept, Edit(world={"traffic": traffic}))
