@@ -14,6 +14,7 @@ from tests.net.small_network import machine_id, nic_id, nsg_id
 OTHERS = {
     "az network nsg show --name n --resource-group=rg --subscription s": Missing(RuleSet, nsg_id("n")),
     f"az network nsg show --ids {nsg_id('n')}": Missing(RuleSet, nsg_id("n")),
+    f"az network nsg show --ids {nsg_id('n')} {nsg_id('m')}": Missing(RuleSet, nsg_id("n"), (nsg_id("m"),)),
     "az network nsg list -o json": Missing(RuleSet),
     "az vm list -d": Missing(Machine),
     "az vm show -d -g rg -n m": Missing(Machine, machine_id("m")),

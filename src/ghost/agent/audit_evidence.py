@@ -112,12 +112,21 @@ class Evidence(Mapping[str, dict[str, Any]]):
 
     def restored(self, text: str) -> str:
         """Return `text` with the real values behind the placeholders of private mode."""
+        known = self._placeholders()
+        return known.restore(text) if known is not None else text
+
+    def hidden(self, text: str) -> str:
+        """Return `text` with the placeholders of private mode."""
+        known = self._placeholders()
+        return known.anonymize(text) if known is not None else text
+
+    def _placeholders(self) -> TopologyAnonymizer | None:
         if not self._mapping_path.exists():
-            return text
+            return None
         written = self._mapping_path.stat().st_mtime_ns
         if self._mapping is None or self._mapping[0] != written:
             self._mapping = written, TopologyAnonymizer(self._mapping_path)
-        return self._mapping[1].restore(text)
+        return self._mapping[1]
 
     def problems(self, audit_ids: Iterable[str]) -> list[str]:
         """Return why these records cannot support a statement; empty if they can.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Final
 
 from ghost.net.admin_rules import AdminRules
@@ -29,7 +28,6 @@ _SHORT: Final = {
 }  # fmt: skip
 _NEUTRAL: Final = {"-g", "-o", "--subscription", "--only-show-errors"}
 _ALSO: Final[Mapping[type[Resource], AzRead]] = {
-    VirtualNetwork: AzRead("", every="network vnet list"),
     RuleSet: AzRead("", every="network nsg list"),
     RouteTable: AzRead("", every="network route-table list"),
     Machine: AzRead("vm show -d", every="vm list -d"),
@@ -74,9 +72,10 @@ def _one(kind: type[Resource], how: AzRead, options: dict[str, str], home: str) 
     if how.name == "--subscription":
         of = options.get("--subscription", home)
         return Missing(kind, f"/subscriptions/{of}") if of and options.keys() <= _NEUTRAL - {"-g"} else None
-    if "--ids" in options:
-        whole = options.pop("--ids")
-        return Missing(kind, whole) if options.keys() <= _NEUTRAL and _type_in(whole) == _TYPES[kind] else None
+    if options.get("--ids"):
+        first, *others = options.pop("--ids").split()
+        same_type = {_type_in(each) for each in (first, *others)} == {_TYPES[kind]}
+        return Missing(kind, first, tuple(others)) if same_type and options.keys() <= _NEUTRAL else None
     of, group, name = options.get("--subscription", home), options.get("-g"), options.pop(how.name, "")
     if not (of and group and name and options.keys() <= _NEUTRAL) or kind not in _TYPES:
         return None
@@ -96,11 +95,13 @@ def _type_in(resource_id: str) -> str:
 
 
 def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the words before the first option, and the options by their short names."""
+    """Return the words before the first option, and the values of the options by their short names."""
     start = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
     flat = [part for word in words[start:] for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    options = {}
-    for word, after in pairwise([*flat, "-"]):
+    options: dict[str, list[str]] = {}
+    for word in flat:
         if word.startswith("-"):
-            options[_SHORT.get(word, word)] = "" if after.startswith("-") else after
-    return list(words[:start]), options
+            values = options[_SHORT.get(word, word)] = []
+        else:
+            values.append(word)
+    return list(words[:start]), {option: " ".join(values) for option, values in options.items()}

@@ -12,7 +12,7 @@ from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, fact_sha
 from ghost.agent.facts.walked_again import WalkedAgain, addresses_of, network_of_records, walked_again
 from ghost.errors import RecordError
 from ghost.net import Network, ServiceTags, covers_address, is_address, known_kinds
-from ghost.text import one_line
+from ghost.text import map_text, one_line
 
 UNCITED: Final = "cites no audit record"
 MAX_TOLD: Final = 3
@@ -26,7 +26,7 @@ UNCERTAIN: Final = re.compile(
 _CLAUSES: Final = re.compile(r"[.;:,()](?=\s|$)|\b(?:and|but|while|whereas|so|because)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\s(),]+")
 DIRECTION: Final = "direction"
-PLACEHOLDER: Final = re.compile(r"\[(?:INTERNAL_IP|INTERNAL_SUBNET|AZURE_RESOURCE)_\d+\]")
+PLACEHOLDER: Final = re.compile(r"\[[A-Z]+(?:_[A-Z]+)*_\d+\]")
 WEAK: Final = {"syn_unanswered", "no_answer"}
 """Findings of a capture that tell only that no answer came: of a kind beyond the guest they tell nothing."""
 
@@ -71,7 +71,7 @@ class Proofs:
         if record.get("status") != "completed" or (tag_of(record).tier <= 2 and record.get("exit_code") != 0):
             return None
         try:
-            return self._evidence.whole_output(audit_id)
+            return self._evidence.restored(self._evidence.whole_output(audit_id))
         except RecordError:
             return None
 
@@ -91,17 +91,17 @@ class Proofs:
         found = [*(self._evidence.problems(audit_ids) if audit_ids else [UNCITED]), *self.text_problems(text)]
         for claim in statement.get("facts") or []:
             found += self._claim_problems(claim, facts, audit_ids)
-        return list(dict.fromkeys([*found, *_misworded(text, facts)]))
+        return self._hidden([*found, *_misworded(self._real(text), facts)])
 
     def _claim_problems(
         self, claim: Mapping[str, Any], facts: Sequence[Fact], audit_ids: Sequence[str]
     ) -> Iterator[str]:
         subject, name = str(claim["subject"]), str(claim["property"]).casefold().replace(" ", "_")
-        about = [fact for fact in facts if fact.property == name and self._is_about(fact, subject)]
-        value = _plain(self._evidence.restored(str(claim["value"])))
+        about = [fact for fact in facts if fact.property == name and _is_about(fact, self._real(subject))]
+        value = _plain(self._real(str(claim["value"])))
         if not about:
             yield f"{_listed(audit_ids)} tells no {name} of {subject}"
-        elif value not in (_plain(self._evidence.restored(fact.value)) for fact in about):
+        elif value not in (_plain(fact.value) for fact in about):
             yield _says(about)
 
     def coverage_problems(self, row: Mapping[str, Any]) -> list[str]:
@@ -118,7 +118,12 @@ class Proofs:
     # Causes
 
     def proof_of(self, cause: Mapping[str, Any]) -> Proof:
-        """Return what the records say: the flow walked again, else the fact that the kind demands, else a capture."""
+        """Return what the records say: a capture, the flow walked again, else the fact that the kind demands."""
+        found = self._proof_of(map_text(cause, self._real))
+        hide = self._evidence.hidden
+        return Proof(tuple(self._hidden(found.problems)), hide(found.checked), hide(found.limit))
+
+    def _proof_of(self, cause: Mapping[str, Any]) -> Proof:
         ids = [each for each in cause["audit_ids"] if self._printed(each) is not None]
         in_cloud = [each for each in ids if tag_of(self._evidence[each]).context == "[CLOUD]"]
         if not in_cloud:
@@ -129,17 +134,19 @@ class Proofs:
         if again.outcome == "shown":
             return self._rests(cause, again)
         if again.outcome == "not_shown":
-            told = again.told if not self._is_private else "something else, or nothing, stops it"
-            return Proof((f"walked again from the records, {told}",))
+            return Proof((f"walked again from the records, {again.told}",))
         wrong = self._undemanded(cause, in_cloud)
         if wrong:
             return Proof(tuple(wrong))
         checked = "the record shows it; its flow could not be walked"
         if fact_shapes().demanded[cause["kind"]].certain:
             return Proof(checked=checked)
-        hidden = "not compared: private" if self._is_private and self._are_masked(in_cloud) else ""
-        to_read = again.told if not self._is_private else ""
-        return Proof(checked=checked, limit=hidden or f"its flow walked again{f': {to_read}' if to_read else ''}")
+        limit = (
+            "records whose values are there: not compared with a walk, private"
+            if self._are_masked(in_cloud)
+            else (f"its flow walked again{f': {again.told}' if again.told else ''}")
+        )
+        return Proof(checked=checked, limit=limit)
 
     @property
     def _network(self) -> Network:
@@ -148,28 +155,24 @@ class Proofs:
             self._built = len(self._evidence), network_of_records(self._evidence, self._evidence.real_output)
         return self._built[1]
 
-    @property
-    def _is_private(self) -> bool:
-        return any(record.get("anonymization_applied") for record in self._evidence.values())
-
     def _are_masked(self, ids: Iterable[str]) -> bool:
         """Return whether records hold placeholders whose values are not there."""
-        return any(PLACEHOLDER.search(self._evidence.real_output(each) or "") for each in ids)
+        return any(PLACEHOLDER.search(self._printed(each) or "") for each in ids)
 
     def _walked(self, cause: Mapping[str, Any]) -> WalkedAgain:
-        flow = {name: self._real(value) for name, value in (cause.get("flow") or {}).items()}
-        real = {**cause, "resource": self._real(cause["resource"]), "rule": self._real(cause.get("rule")), "flow": flow}
-        return walked_again(self._network, real)
+        return walked_again(self._network, cause)
 
-    def _real(self, value: Any) -> Any:
-        return self._evidence.restored(value) if isinstance(value, str) else value
+    def _real(self, text: str) -> str:
+        return self._evidence.restored(text)
+
+    def _hidden(self, problems: Iterable[str]) -> list[str]:
+        return list(dict.fromkeys(map(self._evidence.hidden, problems)))
 
     def _rests(self, cause: Mapping[str, Any], again: WalkedAgain) -> Proof:
         """Return the proof of a fault that is there, if the cause cites what it rests on."""
         if again.records and not {*again.records} & {*cause["audit_ids"]}:
             return Proof((f"it rests on {_listed(again.records)}: cite that",))
-        told = again.told if not self._is_private else "its mend was walked too"
-        return Proof(checked=f"walked again from the records; {told}")
+        return Proof(checked=f"walked again from the records; {again.told}")
 
     def _undemanded(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return why the cited records do not show the fact that this kind of cause demands."""
@@ -179,7 +182,7 @@ class Proofs:
             return [f"{_listed(ids)} does not show it: no capture with {' or '.join(kind.seen_as.split())} at its ends"]
         if demand is None:
             return [f"{_listed(ids)} does not show it, and its flow could not be walked: cite the reads of the way"]
-        about = [fact for fact in self.facts(ids) if self._is_of(fact, str(cause["resource"]))]
+        about = [fact for fact in self.facts(ids) if _is_of(fact, str(cause["resource"]))]
         ruled = [fact for fact in about if self._has_rule(fact, cause)]
         if demand.property == "next_hop":
             ruled = [fact for fact in ruled if self._leads(fact, cause.get("flow") or {})]
@@ -207,34 +210,20 @@ class Proofs:
 
     def _concerns(self, finding: Fact, flow: Mapping[str, Any]) -> bool:
         """Return whether a finding is about an end of a flow; of a flow that names no address, it is."""
-        ends = [str(self._real(flow[end])) for end in ("source", "destination") if flow.get(end)]
+        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
         addresses = {address for end in ends for address in addresses_of(self._network, end)}
-        return not addresses or bool(addresses & {self._real(each) for each in finding.subject})
+        return not addresses or bool(addresses.intersection(finding.subject))
 
     def _leads(self, route: Fact, flow: Mapping[str, Any]) -> bool:
         """Return whether a route covers an end of a flow; of a flow whose ends are not known, it does."""
-        ends = [str(self._real(flow[end])) for end in ("source", "destination") if flow.get(end)]
+        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
         addresses = [address for end in ends for address in addresses_of(self._network, end) if is_address(address)]
-        prefix = self._real(route.subject[-1])
-        return not addresses or any(covers_address((prefix,), each, ServiceTags()) for each in addresses)
-
-    def _is_about(self, fact: Fact, subject: str) -> bool:
-        """Return whether a fact is about what a claim names: by its last names, or by one end of a finding."""
-        named = tuple(map(_plain, names_in(self._real(subject))))
-        own = tuple(_plain(self._real(each)) for each in fact.subject)
-        if len(own) < 2 or fact.tier == CAPTURE.tier:
-            return set(named) <= set(own)
-        return (set(named) <= set(own) and named != own[: len(named)]) or own == named
-
-    def _is_of(self, fact: Fact, resource: str) -> bool:
-        """Return whether a fact is about a resource or a part of it."""
-        named = names_in(self._real(resource))
-        return bool(named) and _plain(named[-1]) in (_plain(self._real(each)) for each in fact.subject)
+        return not addresses or any(covers_address(route.subject[-1:], each, ServiceTags()) for each in addresses)
 
     def _has_rule(self, fact: Fact, cause: Mapping[str, Any]) -> bool:
         """Return whether a fact is about the rule that a cause names, in its direction; a cause may name none."""
-        rule = _plain(self._real(cause.get("rule") or ""))
-        own = {_plain(self._real(each)) for each in (*fact.subject[-2:], fact.value)}
+        rule = _plain(cause.get("rule") or "")
+        own = set(map(_plain, (*fact.subject[-2:], fact.value)))
         named = not rule or rule in own or bool(own.intersection(_WORD.findall(rule)))
         if not named or fact.property != "access" or not cause.get("direction"):
             return named
@@ -242,6 +231,20 @@ class Proofs:
             f.value for f in self._facts_of(fact.record) if (f.subject, f.property) == (fact.subject, DIRECTION)
         ]
         return not direction or cause["direction"] in direction
+
+
+def _is_about(fact: Fact, subject: str) -> bool:
+    """Return whether a fact is about what a claim names: a part of something by its own name, or with its owner's."""
+    named, own = tuple(map(_plain, names_in(subject))), tuple(map(_plain, fact.subject))
+    if len(own) < 2 or fact.tier == CAPTURE.tier:
+        return set(named) <= set(own)
+    return set(named) <= set(own) and (named == own or named != own[: len(named)])
+
+
+def _is_of(fact: Fact, resource: str) -> bool:
+    """Return whether a fact is about a resource or a part of it."""
+    named = names_in(resource)
+    return bool(named) and _plain(named[-1]) in map(_plain, fact.subject)
 
 
 def _meets(demand: Demand, fact: Fact) -> bool:
