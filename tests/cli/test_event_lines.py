@@ -23,13 +23,14 @@ from tests.cli.ready_ghost import run_ghost
 
 def test_events_of_an_investigation_are_told_line_by_line_and_the_exit_status_follows_the_outcome(tmp_path: Path):
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("GHOST_", "GEMINI_"))}
-    words = ("investigate", "--lab", "blocked-port", "--json-events", "--max-turns")
+    words = ("investigate", "--lab", "blocked-port", "--port", "6379", "--json-events", "--max-turns")
     for turns, outcome, status in (("1", "inconclusive", INCONCLUSIVE), ("50", "cause_found", 0)):
         done = run_ghost(*words, turns, cwd=tmp_path, environment={**clean, "FORCE_COLOR": "1"}, in_process=True)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         kinds = [event["event"] for event in events]
         assert (kinds[0], kinds[-2:]) == ("session", ["report", "ended"])
         assert {"command", "turn", "call", "result"} <= set(kinds)
+        assert events[0]["stated"] == "tcp/6379"
         assert "\x1b" not in done.stdout
         assert (events[-1]["outcome"], events[-1]["exit_status"], done.returncode) == (outcome, status, status)
         report = json.loads(Path(events[-2]["json"]).read_text())

@@ -181,13 +181,13 @@ class _Run:
             self.narration.events.hide = hide
         self.chosen.outgoing.hide = hide
         self.narration.real = real
+        self._tell_session()
         conversation, unanswered = self._conversation()
         before = set(self._evidence()) if conversation else set()
         shell = NarratedShell(safe_shell, self.narration)
         self._check_access(shell)
         if self.is_private:
             self._hide_symptom(shell, hide)
-        self._tell_session()
         orchestrator = CloudOrchestrator(
             shell,
             self.session.session_id,
@@ -218,6 +218,7 @@ class _Run:
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
             if not conversation:
                 symptom = self.session.symptom = self.session.symptom or hide(self._asked_symptom())
+                investigation.save()  # before memory is asked, which takes its time
                 investigation.begin(symptom, memory.hints(symptom, self.session.network) if memory else None)
             elif self.session.completion is None:
                 investigation.resume()
@@ -351,9 +352,10 @@ class _Run:
             self.narration.line(f"  [WARN] {warning}", style="yellow")
 
     def _tell_session(self) -> None:
-        told = ("session_id", "model", "network", "symptom", "is_resume", "resumed_from")
-        stated = asdict(self.session.stated)
-        self.narration.event("session", **{name: getattr(self.session, name) for name in told}, stated=stated)
+        """Tell who investigates what; not yet the symptom of private mode, whose names are not known to be hidden."""
+        told = ["session_id", "model", "network", "is_resume", "resumed_from"]
+        told += [] if self.is_private else ["symptom", "stated"]
+        self.narration.event("session", **{name: getattr(self.session, name) for name in told})
 
     def _hand_over(self, report: dict[str, Any]) -> str:
         """Give the report to programs. Returns its outcome."""
