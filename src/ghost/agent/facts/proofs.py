@@ -130,7 +130,10 @@ class Proofs:
             return Proof((f"{_listed(cause['audit_ids'])}: no [CLOUD] record that succeeded shows it",))
         if seen := self._seen(cause, in_cloud):
             return Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})")
-        again = self._walked(cause)
+        if known_kinds()[cause["kind"]].layer == "wire":
+            seen_as = " or ".join(known_kinds()[cause["kind"]].seen_as.split())
+            return Proof((f"{_listed(in_cloud)} does not show it: no capture with {seen_as} at the ends of its flow",))
+        again = walked_again(self._network, cause)
         if again.outcome == "shown":
             return self._rests(cause, again)
         if again.outcome == "not_shown":
@@ -159,9 +162,6 @@ class Proofs:
         """Return whether records hold placeholders whose values are not there."""
         return any(PLACEHOLDER.search(self._printed(each) or "") for each in ids)
 
-    def _walked(self, cause: Mapping[str, Any]) -> WalkedAgain:
-        return walked_again(self._network, cause)
-
     def _real(self, text: str) -> str:
         return self._evidence.restored(text)
 
@@ -177,9 +177,6 @@ class Proofs:
     def _undemanded(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return why the cited records do not show the fact that this kind of cause demands."""
         demand = fact_shapes().demanded.get(cause["kind"])
-        kind = known_kinds()[cause["kind"]]
-        if demand is None and kind.layer == "wire":
-            return [f"{_listed(ids)} does not show it: no capture with {' or '.join(kind.seen_as.split())} at its ends"]
         if demand is None:
             return [f"{_listed(ids)} does not show it, and its flow could not be walked: cite the reads of the way"]
         about = [fact for fact in self.facts(ids) if _is_of(fact, str(cause["resource"]))]
@@ -271,11 +268,8 @@ def _contradicted(clause: str, words: Words, facts: Sequence[Fact]) -> Iterator[
     of_property = [fact for fact in facts if fact.property == words.property]
     named = [fact for fact in of_property if _names(clause, fact.subject[-1:])]
     about = named or ([] if words.named else of_property)
-    values = set(map(_plain, words.values))
-    for subject in dict.fromkeys(fact.subject for fact in named) or [None]:
-        those = [fact for fact in about if subject in (None, fact.subject)]
-        if those and not values & {_plain(fact.value) for fact in those}:
-            yield _says(those)
+    if about and not {_plain(fact.value) for fact in about}.intersection(map(_plain, words.values)):
+        yield _says(about)
 
 
 def _names(clause: str, names: Iterable[str]) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -88,7 +90,7 @@ def _with_guest(network: Network, argv: list[str], audit_id: str, output: Callab
     name = (named.get("-n") or named.get("--name") or "").casefold()
     machines = {interface.machine for interface in network.all(Interface).values() if interface.machine}
     machine = next((each for each in machines if name_of(each).casefold() == name), None)
-    parts = dict(_PART.findall((output(audit_id) or "").replace("\\n", "\n").replace('\\"', '"')))
+    parts = dict(_PART.findall(_messages(output(audit_id) or "")))
     if machine is None or not parts:
         return network
     try:
@@ -96,6 +98,13 @@ def _with_guest(network: Network, argv: list[str], audit_id: str, output: Callab
     except (ValueError, KeyError, RecursionError):
         return network
     return network.with_resources(type(guest), [guest])
+
+
+def _messages(text: str) -> str:
+    """Return what a machine printed, which Azure gives in the messages of one or two statuses."""
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        return "\n".join(str(status.get("message")) for status in json.loads(text)["value"])
+    return ""
 
 
 def walked_again(network: Network, cause: Mapping[str, Any]) -> WalkedAgain:
