@@ -16,7 +16,21 @@ from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.edits import Edit, edited
 from ghost.lab.scenario import world_from_source
 from ghost.lab.world import World
-from ghost.net import Answer, Flow, Guest, Read, Walk, collect, walk
+from ghost.net import (
+    Answer,
+    Flow,
+    Guest,
+    ListedResource,
+    Missing,
+    Network,
+    Read,
+    Walk,
+    absorb,
+    collect,
+    missing_of,
+    read_of,
+    walk,
+)
 from tests.lab.in_process import run_main
 from tests.lab.test_conformance import hub_scenario
 
@@ -135,3 +149,25 @@ def test_200_machines_cost_no_more_reads_than_two(tmp_path: Path) -> None:
         lambda read: asked.append(read) or _az(home, *read.argv[1:]),
     )
     assert len(asked) == 6
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_list_of_resources_spares_reads_and_changes_no_verdict(name: str, tmp_path: Path) -> None:
+    world = WORLDS[name]()
+    home, flows, asked = _lab(tmp_path / "lab", world), list(_flows(world, FLOWS[name]))[:6], list[list[Read]]()
+
+    def execute(read: Read) -> Answer:
+        asked[-1].append(read)
+        return _az(home, *read.argv[1:])
+
+    walks = []
+    for first in ([], [read_of(Network(), Missing(ListedResource))]):
+        asked.append([])
+        network = Network()
+        for read in first:
+            assert missing_of(read.argv) == read.missing
+            network = absorb(network, read, _az(home, *read.argv[1:]))
+        network = collect(flows, execute, network)
+        walks.append([_seen(walk(network, flow)) for flow in flows])
+    assert walks[0] == walks[1]
+    assert len(asked[1]) < len(asked[0])

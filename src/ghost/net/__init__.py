@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ghost.net.gateways import Gateway, GatewayConnections, Site
     from ghost.net.guest_reading import read_guest
     from ghost.net.hops import Hop, Mend, Walk
+    from ghost.net.listed_resources import ListedResource
     from ghost.net.names import dns_name
     from ghost.net.network import Missing, Network, Unread
     from ghost.net.proposals import check_form, proposal_of, proposed
@@ -86,6 +87,7 @@ __all__ = [
     "Hop",
     "Interface",
     "InterfaceRoutes",
+    "ListedResource",
     "LoadBalancer",
     "Machine",
     "Mend",
@@ -160,6 +162,7 @@ _MODULES = {
     "select_guest_route": "ghost.net.guest",
     "read_routes": "ghost.net.guest",
     "health_of": "ghost.net.balancing",
+    "ListedResource": "ghost.net.listed_resources",
     "LoadBalancer": "ghost.net.balancing",
     "PublicAddress": "ghost.net.balancing",
     "AzureFirewall": "ghost.net.firewall",

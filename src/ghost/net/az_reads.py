@@ -36,6 +36,7 @@ from ghost.net.gateways import (
     read_gateways,
     sites,
 )
+from ghost.net.listed_resources import LISTED_FIELDS, ListedResource, listed_resources
 from ghost.net.names import azure_names
 from ghost.net.names.records import (
     ForwardingRulesets,
@@ -95,6 +96,7 @@ class AzRead:
 
 
 AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
+    ListedResource: AzRead("", listed_resources, "resource list", query=LISTED_FIELDS),
     Interface: AzRead("network nic show", azure_resources.interfaces, "network nic list"),
     SubscriptionInterfaces: AzRead(
         "network nic list",
@@ -173,8 +175,9 @@ MOST_TOGETHER: Final = 20
 def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
     """Return the command that reads what is missing. `home`: the login's own subscription, which needs no option."""
     how = AZ_READS[missing.of]
+    query = ("--query", how.query) if how.query else ()
     if not missing.resource:
-        return ("az", *how.every.split(), "-o", "json")
+        return ("az", *how.every.split(), *query, "-o", "json")
     subscription = subscription_of(missing.resource)
     if how.name == "--ids" or missing.others:
         where: tuple[str, ...] = ("--ids", missing.resource, *missing.others)
@@ -189,7 +192,6 @@ def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
         )
         if home and subscription and key(subscription) != key(home):
             where = (*where, "--subscription", subscription)
-    query = ("--query", how.query) if how.query else ()
     return ("az", *how.one.split(), *where, *query, "-o", "json")
 
 

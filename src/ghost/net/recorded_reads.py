@@ -8,6 +8,7 @@ from typing import Final
 from ghost.net.admin_rules import AdminRules
 from ghost.net.az_reads import AZ_READS, AzRead
 from ghost.net.gateways import GatewayConnections
+from ghost.net.listed_resources import type_in
 from ghost.net.network import Missing
 from ghost.net.resources import (
     EffectiveGroups,
@@ -74,7 +75,7 @@ def _one(kind: type[Resource], how: AzRead, options: dict[str, str], home: str) 
         return Missing(kind, f"/subscriptions/{of}") if of and options.keys() <= _NEUTRAL - {"-g"} else None
     if options.get("--ids"):
         first, *others = options.pop("--ids").split()
-        same_type = {_type_in(each) for each in (first, *others)} == {_TYPES[kind]}
+        same_type = {type_in(each) for each in (first, *others)} == {_TYPES[kind]}
         return Missing(kind, first, tuple(others)) if same_type and options.keys() <= _NEUTRAL else None
     of, group, name = options.get("--subscription", home), options.get("-g"), options.pop(how.name, "")
     if not (of and group and name and options.keys() <= _NEUTRAL) or kind not in _TYPES:
@@ -86,12 +87,6 @@ def home_in(text: str) -> str:
     """Return the subscription of the first id in an answer; empty if it has none."""
     at = text.find("/subscriptions/")
     return subscription_of(text[at : at + 60].partition('"')[0]) if at >= 0 else ""
-
-
-def _type_in(resource_id: str) -> str:
-    """Return the type in an id as Azure writes it: provider and kinds, in lower case."""
-    parts = resource_id.casefold().partition("/providers/")[2].split("/")
-    return "/".join([parts[0], *parts[1::2]])
 
 
 def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:

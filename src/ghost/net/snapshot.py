@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from ghost.net.az_reads import MOST_TOGETHER, READ_TOGETHER, argv_of, is_readable, resources_of
+from ghost.net.admin_rules import NetworkManager
+from ghost.net.az_reads import AZ_READS, MOST_TOGETHER, READ_TOGETHER, argv_of, is_readable, resources_of
+from ghost.net.listed_resources import ListedResource, type_in
+from ghost.net.names.records import ForwardingRulesets, PrivateZones
 from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface, Machine, Resource, RouteTable, RuleSet, VirtualNetwork, key, subscription_of
 from ghost.net.security import Flow
+from ghost.net.services import KeyVaultName
+from ghost.net.tenant_bodies import LISTED
 from ghost.net.walks import walk
 
 Found = TypeVar("Found")
@@ -99,9 +104,28 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
     # Peerings lead to networks of other subscriptions, which are in no list.
     is_all = not read.missing.resource and read.missing.of is not VirtualNetwork
     network = network.with_resources(read.missing.of, found, complete=is_all)
+    if read.missing.of is ListedResource:
+        network = _with_listed(network, [each.id for each in found], answer.reference)
     parts = [part for resource in found for part in resource.parts]
     for kind in dict.fromkeys(map(type, parts)):
         network = network.with_resources(kind, [part for part in parts if type(part) is kind])
+    return network
+
+
+def _with_listed(network: Network, ids: list[str], reference: str) -> Network:
+    """Return the network with what the list of resources tells: types that it lacks, and those known by id alone."""
+    of_type: dict[str, list[str]] = {}
+    for each in ids:
+        of_type.setdefault(type_in(each), []).append(each)
+    for kind, name in LISTED.items():
+        found = of_type.get(name, [])
+        if ids and AZ_READS[kind].every and (kind in (KeyVaultName, NetworkManager) or not found):
+            known = [kind(id=each, reference=reference) for each in found]
+            network = network.with_resources(kind, known, complete=kind is not VirtualNetwork)
+    for kind, name in ((PrivateZones, "privatednszones"), (ForwardingRulesets, "dnsforwardingrulesets")):
+        rows = [{"id": each} for each in of_type.get(f"microsoft.network/{name}", [])]
+        for home in {f"/subscriptions/{subscription_of(each)}" for each in ids[:1]}:
+            network = network.with_resources(kind, resources_of(Missing(kind, home), rows, reference))
     return network
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ghost.brain.offline.azure_reads import Read, az
-from ghost.brain.offline.case import Case, read
+from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Complaint, StatedEnds
 from ghost.brain.offline.snapshot import read_missing
 from ghost.brain.offline.steps import Steps
@@ -19,16 +18,23 @@ from ghost.brain.offline.understanding.candidate_flows import Understood, candid
 from ghost.brain.offline.understanding.equal_gates import groups_before
 from ghost.brain.offline.understanding.questions import nobody, settled
 from ghost.brain.offline.understanding.tenant_names import TenantNames
-from ghost.net import Interface, LoadBalancer, Missing, PublicAddress, Resource, RuleSet, Site, VirtualNetwork, key
+from ghost.net import (
+    Interface,
+    ListedResource,
+    LoadBalancer,
+    Missing,
+    PublicAddress,
+    Resource,
+    RuleSet,
+    Site,
+    VirtualNetwork,
+    key,
+)
 
 __all__ = ["nobody", "understand"]
 
 MAX_LENGTH = 4000
 """Characters of a symptom that are looked at."""
-_RESOURCES = Read(
-    az("resource", "list", query="[].{id: id, tags: tags}"),
-    "Names and tags of all resources: interfaces and networks do not tell what the words mean.",
-)
 _ADDRESSED: dict[str, type[Resource]] = {"/loadbalancers/": LoadBalancer, "/publicipaddresses/": PublicAddress}
 
 
@@ -47,10 +53,10 @@ def understand(case: Case, text: str, options: StatedEnds | None = None) -> Step
     names = TenantNames(case.network)
     told = understood(text, options, names)
     if not told.is_certain:
-        (listed,) = yield from read(
-            case, "The words do not tell yet what is meant, so I list all resources.", _RESOURCES
-        )
-        names = replace(names, listed=listed.rows() if listed.ok else [])
+        purpose = "The words do not tell yet what is meant, so I list all resources."
+        yield from read_missing(case, [Missing(ListedResource)], purpose)
+        rows = [{"id": each.id, "tags": each.tags} for each in case.network.all(ListedResource).values()]
+        names = replace(names, network=case.network, listed=rows)
         told = understood(text, options, names)
     sites = [
         key_of for key_of in names.sites if any(each.beyond == "site" for each in (*told.sources, *told.destinations))
