@@ -113,7 +113,7 @@ def test_code_of_this_process_gets_all_that_a_command_printed_also_after_a_resum
         assert json.loads(listed.real_output) == json.loads(repeated.real_output) == rows
         assert listed.result["output_metadata"]["truncation_applied"]
         assert "vm-150" not in json.dumps(listed.result) + repr(listed)
-        assert probed.real_output is None  # it failed: it may have printed a part
+        assert probed.real_output is None  # its last line was not ended
     assert "vm-150" not in investigation.session.paths(bench.root).turns.read_text()
     (bench.root / "audit" / "output" / f"{ONE}.txt").write_text("[]")
     assert bench.investigation([], investigation.session).conversation[2].results[0].real_output is None

@@ -140,6 +140,39 @@ def test_the_mapping_outlives_the_process_in_a_file_of_its_own(tmp_path: Path) -
     assert again.restore("[INTERNAL_IP_1]") == "10.0.2.4"
 
 
+def test_what_another_of_the_process_has_written_since_is_read_before_a_placeholder_is_given(tmp_path: Path) -> None:
+    one, other = (TopologyAnonymizer(tmp_path / "map.json") for _ in range(2))
+    told = one.anonymize("10.0.2.4"), other.anonymize("10.0.2.5"), one.anonymize("10.0.2.6 10.0.2.5")
+    assert told == ("[INTERNAL_IP_1]", "[INTERNAL_IP_2]", "[INTERNAL_IP_3] [INTERNAL_IP_2]")
+    assert other.restore("[INTERNAL_IP_3]") == "10.0.2.6"
+
+
+NAMES = [
+    ("web-vm-01 cannot reach WEB-VM-01.corp", "[MACHINE_1] cannot reach [MACHINE_1].corp"),
+    ("web-vm-01-nic ghost_web-vm-01_2 (web-vm-01)", "[MACHINE_1]-nic ghost_[MACHINE_1]_2 ([MACHINE_1])"),
+    ("web-vm-011 myweb-vm-01 web vm 01 [MACHINE_1]", "web-vm-011 myweb-vm-01 web vm 01 [MACHINE_1]"),
+]
+
+
+@each("text, hidden", NAMES)
+def test_a_machine_whose_id_was_seen_is_hidden_by_name_whatever_it_is_a_part_of(text: str, hidden: str) -> None:
+    anonymizer = TopologyAnonymizer()
+    of_machines = VNET.replace("Network/virtualNetworks/prod-vnet", "Compute/virtualMachines/")
+    anonymizer.anonymize(f"{of_machines}web-vm-01/extensions/x {of_machines}list {of_machines}042")
+    assert anonymizer.anonymize(text) == hidden == anonymizer.anonymize(hidden)
+    assert anonymizer.restore(hidden).casefold() == text.replace("[MACHINE_1]", "web-vm-01").casefold()
+    assert anonymizer.anonymize("az vm list 042") == "az vm list 042"
+
+
+def test_printed_text_that_looks_like_a_placeholder_comes_back_as_it_was_printed() -> None:
+    anonymizer = TopologyAnonymizer()
+    text = "10.0.2.4 tag=[INTERNAL_IP_1] [INTERNAL_IP_1_DASHED] [MACHINE_1] [LITERAL_2]"
+    hidden = anonymizer.anonymize_output(text)
+    assert anonymizer.restore(hidden) == text
+    assert anonymizer.anonymize(hidden) == hidden
+    assert anonymizer.restore("[INTERNAL_IP_1]") == "10.0.2.4"
+
+
 def test_a_mapping_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     path.write_text('{"10.0.0.4": "x"}')

@@ -88,7 +88,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
             *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback", "explain", "whole_output"),
-            "recorded_output",
+            *("recorded_output", "printed_output"),
         ]
     )
     assert (ghost.shell.SAFE, ghost.shell.RISKY, ghost.shell.FORBIDDEN) == ("SAFE", "RISKY", "FORBIDDEN")

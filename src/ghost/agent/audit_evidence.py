@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from ghost.agent.session import SessionPaths
 from ghost.errors import RecordError
 from ghost.records import parse_record, read_lines
-from ghost.shell import TopologyAnonymizer, recorded_output, whole_output
+from ghost.shell import TopologyAnonymizer, printed_output, recorded_output
 
 Context = Literal["[LOCAL]", "[CLOUD]"]
 
@@ -58,8 +58,7 @@ class Evidence(Mapping[str, dict[str, Any]]):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._mapping_path = SessionPaths(path.parent, path.stem.removeprefix("shell_audit_")).anonymization_map
-        self._mapping: tuple[int, TopologyAnonymizer] | None = None
-        """With the modification time of its file."""
+        self._mapping: TopologyAnonymizer | None = None
         self._read_to = self._lines = 0
         self._records: dict[str, dict[str, Any]] = {}
         self.broken_lines: list[int] = []
@@ -104,10 +103,10 @@ class Evidence(Mapping[str, dict[str, Any]]):
     def real_output(self, audit_id: str) -> str | None:
         """Return all that a command printed, with the real values behind placeholders, for code of this process.
 
-        None where it failed, or a part is not on record.
+        None where it did not end by itself, or a part is not on record.
         """
         with suppress(KeyError, RecordError):
-            return self.restored(whole_output(self._records[audit_id], self._path.parent))
+            return self.restored(printed_output(self._records[audit_id], self._path.parent))
         return None
 
     def restored(self, text: str) -> str:
@@ -123,10 +122,8 @@ class Evidence(Mapping[str, dict[str, Any]]):
     def _placeholders(self) -> TopologyAnonymizer | None:
         if not self._mapping_path.exists():
             return None
-        written = self._mapping_path.stat().st_mtime_ns
-        if self._mapping is None or self._mapping[0] != written:
-            self._mapping = written, TopologyAnonymizer(self._mapping_path)
-        return self._mapping[1]
+        self._mapping = self._mapping or TopologyAnonymizer(self._mapping_path)
+        return self._mapping
 
     def problems(self, audit_ids: Iterable[str]) -> list[str]:
         """Return why these records cannot support a statement; empty if they can.

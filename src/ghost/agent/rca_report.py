@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from ghost.net import security_rules_in
 from ghost.patterns import lazy
 from ghost.records import isoformat, read_valid_records, write_json, write_text
 from ghost.shell import FORBIDDEN
+from ghost.text import map_text
 
 AZURE_API: Final = 2
 """The tier of what Azure says about its configuration."""
@@ -64,16 +65,18 @@ class Capture:
     wanted: bool
 
 
-def write_report(session: Session, paths: SessionPaths, shell: Shell, now: datetime) -> tuple[dict[str, Any], str]:
+def write_report(
+    session: Session, paths: SessionPaths, shell: Shell, now: datetime, hide: Callable[[str], str] = str
+) -> tuple[dict[str, Any], str]:
     """Write `ghost_rca_{sid}.md` and `.json`, set the session's `rca_report_path`, return the JSON content and the
-    Markdown.
+    Markdown. `hide` puts the placeholders of private mode in.
 
     If the files cannot be written the path stays None and the caller prints the text.
     """
     tasks = latest_tasks(paths.tasks)
     captures = [_capture(task, shell) for task in tasks.values()]
     evidence = Evidence(paths.shell_audit)  # read after the summaries: their records are evidence too
-    report = build_report(session, evidence, captures, now)
+    report = map_text(build_report(session, evidence, captures, now), hide)
     markdown = as_markdown(report, paths)
     try:
         write_json(paths.report_json, report)
@@ -96,7 +99,7 @@ def latest_tasks(registry: Path) -> dict[str, dict[str, Any]]:
 
 
 def build_report(session: Session, evidence: Evidence, captures: list[Capture], now: datetime) -> dict[str, Any]:
-    completion = session.completion or {
+    completion = map_text(session.completion, evidence.restored) or {
         "confidence": "low",
         "root_cause_summary": "No conclusion was reached.",
     }

@@ -33,7 +33,7 @@ from ghost.agent.tool_arguments import (
 from ghost.agent.turns import with_real_values
 from ghost.brain import ToolCall, ToolResult
 from ghost.errors import RecordError
-from ghost.shell import whole_output
+from ghost.shell import printed_output
 from ghost.text import map_text
 
 
@@ -95,10 +95,10 @@ class Tools:
         return ToolResult(call.id, call.name, result, whole)
 
     def _real_output(self, response: dict[str, Any]) -> str | None:
-        """Return all that a command printed, with real values; None where it failed, or a part is not kept."""
+        """Return all that a command printed, with real values; None where it did not end, or a part is not kept."""
         if response.get("status") == "completed":
             with suppress(RecordError):
-                return self._real(whole_output(response))
+                return self._real(printed_output(response))
         return None
 
     def _called(self, call: ToolCall) -> dict[str, Any]:

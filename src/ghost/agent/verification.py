@@ -15,7 +15,7 @@ from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, verify
 from ghost.shell import FORBIDDEN
-from ghost.text import plural
+from ghost.text import map_text, plural
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _report_claims(session: Session, paths: SessionPaths) -> list[Check]:
     try:
         report = read_json(paths.report_json)
         groups = _cited_groups(report)
-        wrong = tuple(_wrong_claims(report, session, evidence))
+        wrong = tuple(_wrong_claims(map_text(report, evidence.restored), session, evidence))
     except (FileNotFoundError, RecordError, AttributeError, KeyError, TypeError, ValueError) as error:
         return [Check("citations", paths.report_json.name, (f"cannot be read: {error}",))]
     problems = tuple(f"{where}: {p}" for where, ids in groups for p in evidence.problems(ids))

@@ -223,7 +223,7 @@ class _Run:
             elif self.session.completion is None:
                 investigation.resume()
             investigation.run()
-            report, markdown = write_report(self.session, self.paths, shell, self.clock.now())
+            report, markdown = write_report(self.session, self.paths, shell, self.clock.now(), hide)
             if memory:
                 memory.keep(report)  # before the session says that it is finished: after a kill it is kept again
             investigation.save()

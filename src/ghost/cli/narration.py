@@ -19,7 +19,7 @@ from ghost.net import name_of
 from ghost.patterns import lazy
 from ghost.records import Head
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
-from ghost.text import plural, visible
+from ghost.text import map_text, plural, visible
 
 RULE_WIDTH = 70
 
@@ -180,7 +180,7 @@ class Narration:
         self.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
         self.line(f"Outcome: {report['outcome'].replace('_', ' ')}")
         for cause in report["causes"]:
-            self.line(f"  {_named(cause)}")
+            self.line(f"  {_named(map_text(cause, self.real))}")
         if bounds:
             self.line(f"Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow")
         for action in report["recommended_actions"]:

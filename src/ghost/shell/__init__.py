@@ -15,7 +15,7 @@ from ghost.shell.judge.explanation import explain
 if TYPE_CHECKING:
     from ghost.redaction import redact
     from ghost.shell.record.anonymization import TopologyAnonymizer
-    from ghost.shell.record.kept_output import recorded_output, whole_output
+    from ghost.shell.record.kept_output import printed_output, recorded_output, whole_output
     from ghost.shell.record.truncation import truncate
     from ghost.shell.safe_exec_shell import SafeExecShell
 
@@ -30,6 +30,7 @@ __all__ = [
     "TopologyAnonymizer",
     "classify",
     "explain",
+    "printed_output",
     "recorded_output",
     "redact",
     "truncate",
@@ -39,6 +40,7 @@ __all__ = [
 _MODULES = {
     "SafeExecShell": "ghost.shell.safe_exec_shell",
     "TopologyAnonymizer": "ghost.shell.record.anonymization",
+    "printed_output": "ghost.shell.record.kept_output",
     "redact": "ghost.redaction",
     "recorded_output": "ghost.shell.record.kept_output",
     "truncate": "ghost.shell.record.truncation",

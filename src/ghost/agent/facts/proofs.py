@@ -10,7 +10,6 @@ from typing import Any, Final
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
 from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, fact_shapes, facts_in, names_in
 from ghost.agent.facts.walked_again import WalkedAgain, addresses_of, network_of_records, walked_again
-from ghost.errors import RecordError
 from ghost.net import Network, ServiceTags, covers_address, is_address, known_kinds
 from ghost.text import map_text, one_line
 
@@ -70,10 +69,7 @@ class Proofs:
         record = self._evidence.get(audit_id, {})
         if record.get("status") != "completed" or (tag_of(record).tier <= 2 and record.get("exit_code") != 0):
             return None
-        try:
-            return self._evidence.restored(self._evidence.whole_output(audit_id))
-        except RecordError:
-            return None
+        return self._evidence.real_output(audit_id)
 
     # Texts and statements
 

@@ -80,7 +80,8 @@ def reading_of(result: dict[str, Any]) -> Reading:
         why = f"the command did not run: {one_line(f'{error} {hint}'.strip(), 160)}"
         return Reading(Outcome.FAILED, (), why=why, record=record)
     exit_code = result.get("exit_code")
-    output = str(result.get("output") or "")
+    whole = result.get("real_output")
+    output = str(result.get("output") or "") if whole is None else str(whole)
     if exit_code != 0:
         message = one_line(str(result.get("stderr") or output), 200)
         return Reading(
@@ -91,13 +92,11 @@ def reading_of(result: dict[str, Any]) -> Reading:
             f"{_exit_meaning(exit_code)} (exit {exit_code}): {message}",
             record,
         )
-    whole = result.get("real_output")
     if whole is None and (result.get("output_metadata") or {}).get("truncation_applied"):
         return Reading(
             Outcome.TRUNCATED, cited, None, 0, f"the answer exceeded the output limit, record {record}", record
         )
-    text = output if whole is None else str(whole)
-    return Reading(Outcome.OK, cited, _json_or_text(text), 0, record=record, text=text)
+    return Reading(Outcome.OK, cited, _json_or_text(output), 0, record=record, text=output)
 
 
 def _exit_meaning(exit_code: Any) -> str:

@@ -48,18 +48,22 @@ _HIDDEN_REVERSED = lazy(
 
 
 class TopologyAnonymizer:
-    """Replaces addresses by placeholders and restores them. One per session; `path` keeps the mapping."""
+    """Replaces addresses by placeholders and restores them. `path` keeps the mapping of a session.
+
+    Several of one process may share it: each reads what another has written since, before it gives a placeholder.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
+        self._read = 0
+        """Modification time of the file as it is known."""
         self._placeholders: dict[str, str] = {}  # what is hidden, in its one spelling, to its placeholder
         self._originals: dict[str, str] = {}
         self._given: Counter[str] = Counter()  # how many of each kind
         self._subnets = Subnets()
         self._subscriptions: set[str] = set()
         self._machines = MachineNames()
-        if path is not None:
-            self._load(path)
+        self._refresh()
 
     @property
     def mappings(self) -> Mapping[str, str]:
@@ -71,6 +75,7 @@ class TopologyAnonymizer:
 
         A GUID is hidden where it is one of a subscription or a tenant, and `of_azure`, where it may always be, anyway.
         """
+        self._refresh()
         known = len(self._originals)
         text = _RESOURCE.sub(lambda match: self._resource(match[0]), text)
         text = self._identifiers(text, of_azure=of_azure)
@@ -78,6 +83,7 @@ class TopologyAnonymizer:
         text = hide_addresses(text, self._of_network)
         if self._path is not None and len(self._originals) > known:
             write_json(self._path, self._originals)
+            self._read = self._path.stat().st_mtime_ns
         return text
 
     def anonymize_output(self, text: str, *, of_azure: bool = False) -> str:
@@ -86,6 +92,7 @@ class TopologyAnonymizer:
 
     def restore(self, text: str) -> str:
         """`text` with its placeholders replaced by their values. Unknown ones stay."""
+        self._refresh()
         text = _SPELLED.sub(lambda match: in_dashes(self._originals.get(f"[{match[1]}]")) or match[0], text)
         text = _HIDDEN_REVERSED.sub(lambda match: reverse_name(self._originals.get(match[1])) or match[0], text)
         return _PLACEHOLDER.sub(lambda match: self._originals.get(match[0], match[0]), text)
@@ -159,11 +166,13 @@ class TopologyAnonymizer:
         network = network_of(original)
         return self._subnets.around(network) if network is not None else None
 
+    def _refresh(self) -> None:
+        if self._path is not None and self._path.exists() and self._read != (at := self._path.stat().st_mtime_ns):
+            self._load(self._path)
+            self._read = at
+
     def _load(self, path: Path) -> None:
-        try:
-            saved: Any = read_json(path)
-        except FileNotFoundError:
-            return
+        saved: Any = read_json(path)
         if not isinstance(saved, dict) or not all(
             isinstance(v, str) and _PLACEHOLDER.fullmatch(k) for k, v in saved.items()
         ):

@@ -58,14 +58,24 @@ def keep(audit_dir: Path, audit_id: str, text: str) -> KeptOutput:
     return KeptOutput(path, hashlib.sha256(content).hexdigest(), len(content))
 
 
-def whole_output(told: Mapping[str, Any], audit_dir: Path | None = None) -> str:
-    """Return all that a command printed, for code: of a response of the shell, of which `output` may be a part, or of
-    its record in `audit_dir`.
+def whole_output(response: Mapping[str, Any]) -> str:
+    """Return all that a command printed, for code: of a response of the shell, of which `output` may be a part.
 
     Raises `RecordError` with the reason where that is not known: it failed or was ended, or too much was printed.
     """
-    if told["status"] != "completed" or told["exit_code"] != 0:
-        raise RecordError(f"the command of {told['audit_id']} failed: it may have printed only a part")
+    if response["exit_code"] != 0:
+        raise RecordError(f"the command of {response['audit_id']} failed: it may have printed only a part")
+    return printed_output(response)
+
+
+def printed_output(told: Mapping[str, Any], audit_dir: Path | None = None) -> str:
+    """Return all that a command printed before it ended by itself, whatever its exit status: of a response, or of its
+    record in `audit_dir`.
+
+    Raises `RecordError` like `whole_output`.
+    """
+    if told["status"] != "completed":
+        raise RecordError(f"the command of {told['audit_id']} did not end by itself: it may have printed only a part")
     text = recorded_output(told, audit_dir) if audit_dir is not None else _of_response(told)
     if text.endswith(UNFINISHED):
         raise RecordError(f"the output of {told['audit_id']} ends in an unfinished line")
