@@ -52,6 +52,11 @@ class Cause:
     mend: Mend | None = None
     """The change with which the flow was walked again and passes."""
 
+    @property
+    def identity(self) -> tuple[str, ...] | None:
+        """What makes two causes the same fault; None where the kind is not known."""
+        return (self.kind, self.resource.casefold(), self.rule, self.direction or "") if self.kind else None
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -77,6 +82,8 @@ class Case:
     """Results by command. A command runs once, in particular one that was denied."""
     resolved: dict[str, str] = field(default_factory=dict)
     """Hypothesis to confirm or refute."""
+    contradicted: set[str] = field(default_factory=set)
+    """Hypotheses about which evidence disagrees."""
     verdicts: list[Call] = field(default_factory=list)
     """Hypothesis changes that the next turn makes before its calls."""
     asked: int = 0
@@ -84,8 +91,6 @@ class Case:
     """What was read of the tenant; `reference` of each resource is the audit id of its read."""
     asked_of_azure: set[Missing] = field(default_factory=set)
     """What was read, or tried to be, for `network`."""
-    ends: tuple[str, str] = ("", "")
-    """Source and destination of the symptom's traffic: machines or addresses."""
 
     def say(self, text: str) -> None:
         self.notes.append(text)
@@ -115,10 +120,24 @@ class Case:
             self.gaps.append(gap)
 
     def blame(self, cause: Cause) -> None:
+        """Add a cause. One of the same fault, as more is known by now, takes the place of the earlier one."""
+        known = [each.identity for each in self.causes]
+        if cause.identity is not None and cause.identity in known:
+            self._blame_anew(known.index(cause.identity), cause)
+            return
         self.causes.append(cause)
         self.cover(cause.layer, "at_fault", cause.audit_ids, cause.text)
         self.state(cause.text, *cause.audit_ids)
         self.actions.extend(action for action in cause.actions if action not in self.actions)
+
+    def _blame_anew(self, place: int, cause: Cause) -> None:
+        before, self.causes[place] = self.causes[place], cause
+        layer = self.layers[before.layer]
+        both = tuple(dict.fromkeys((*layer.audit_ids, *cause.audit_ids)))
+        self.layers[before.layer] = Layer("at_fault", both, layer.note.replace(before.text, cause.text))
+        self.statements = [
+            (cause.text, cause.audit_ids) if text == before.text else (text, ids) for text, ids in self.statements
+        ]
 
     def spoken(self, purpose: str) -> str:
         """Return the pending sentences and `purpose` as the text of a turn."""

@@ -1,33 +1,48 @@
-"""The hypotheses that are tested, each with the observation that would refute it."""
+"""The hypotheses that are tested, each with the observation that would refute it, and the layers that decide it."""
 
 from __future__ import annotations
 
-from ghost.brain.offline.case import Case
+from collections.abc import Mapping
+from typing import Final
+
+from ghost.brain.offline.case import LAYERS, Case, confirm, refute
+from ghost.brain.offline.complaint import Complaint
 from ghost.brain.offline.steps import Call
-from ghost.brain.offline.symptom import Symptom
 
 FILTERED, MISROUTED, ABSENT, LOST = "H1", "H2", "H3", "H4"
+TESTED_BY: Final = {
+    FILTERED: ("nsg_outbound", "nsg_inbound"),
+    MISROUTED: ("routes", "peering"),
+    ABSENT: ("vm_state", "dns", "service_endpoints", "load_balancer"),
+    LOST: ("guest_firewall", "wire"),
+}
+HYPOTHESIS_OF: Final[Mapping[str, str]] = {
+    **{layer: hypothesis for hypothesis, layers in TESTED_BY.items() for layer in layers},
+    "local_probe": LOST,
+}
 
 
-def register_all(case: Case, symptom: Symptom, source: str, destination: str) -> None:
+def register_all(case: Case, complaint: Complaint) -> None:
     """Register all four; three are active at once, the fourth when one of them is resolved."""
-    path = f"{symptom.flow_name} from {source} to {destination}"
+    first = complaint.candidates[0]
+    here, there = first.source.label, first.destination.label
     explanations = {
         FILTERED: (
-            f"A network security group denies {path}.",
-            "the effective rules at both ends, outbound at the source and inbound at the destination, allow the flow",
+            f"A security group denies {first}.",
+            "the rules at both ends, outbound at the source and inbound at the destination, let the flow pass",
         ),
         MISROUTED: (
-            f"Routing or peering does not carry packets between {source} and {destination}.",
-            "the effective routes of both interfaces lead to the other end, and any peering on the way is connected",
+            f"Routing or peering does not carry packets between {here} and {there}.",
+            "the routes of both ends lead to the other one, and each peering on the way is connected",
         ),
         ABSENT: (
-            f"{destination} or {source} is absent: it is not running, or its name resolves to another address.",
-            "both machines are running, and a name that is used resolves to the destination's address",
+            f"{there} is not there for {here}: it does not run, its name leads elsewhere, or what stands before it "
+            "refuses.",
+            "both ends run, a name that is used leads to the destination, and balancers and services on the way accept",
         ),
         LOST: (
-            f"Packets between {source} and {destination} are lost on the wire, or the guest does not serve them.",
-            "a capture shows nothing broken between the two: handshakes answered, no losses in either direction",
+            f"Packets between {here} and {there} are lost on the wire, or the guest does not serve them.",
+            "the guest accepts the flow and something listens, or a capture shows nothing broken between the two",
         ),
     }
     for hypothesis, (description, refuted_by) in explanations.items():
@@ -35,5 +50,30 @@ def register_all(case: Case, symptom: Symptom, source: str, destination: str) ->
         case.verdicts.append(Call("manage_hypotheses", arguments))
 
 
+def settle_hypotheses(case: Case) -> None:
+    """Confirm what causes show; refute what the layers that would show it clear."""
+    for hypothesis, layers in TESTED_BY.items():
+        causes = [cause for cause in case.causes if cause.hypothesis == hypothesis and cause.audit_ids]
+        found = [case.layers[layer] for layer in layers if layer in case.layers]
+        if hypothesis in case.contradicted:
+            continue
+        if any(not cause.likely for cause in causes):
+            confirm(case, hypothesis, [audit_id for cause in causes for audit_id in cause.audit_ids])
+        elif not causes and _clear(case, hypothesis) and found:
+            refute(case, hypothesis, [audit_id for each in found for audit_id in each.audit_ids])
+
+
+def unverifiable(case: Case) -> list[str]:
+    """Return the hypotheses that neither a cause confirms nor the layers refute."""
+    return [each for each in TESTED_BY if each not in case.resolved and each not in case.contradicted]
+
+
 def activate(case: Case, hypothesis: str) -> None:
     case.verdicts.append(Call("manage_hypotheses", {"action": "activate", "id": hypothesis}))
+
+
+def _clear(case: Case, hypothesis: str) -> bool:
+    """Return whether every layer that decides it is clear; a name that nobody uses decides nothing."""
+    needed = [layer for layer in TESTED_BY[hypothesis] if layer in LAYERS and layer not in ("dns", "guest_firewall")]
+    used = [layer for layer in ("dns", "guest_firewall") if layer in case.layers and layer in TESTED_BY[hypothesis]]
+    return all(layer in case.layers and case.layers[layer].status == "cleared" for layer in (*needed, *used))

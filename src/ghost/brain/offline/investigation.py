@@ -1,112 +1,77 @@
-"""The whole investigation: symptom, scope, one stage per layer, the wire, the conclusion.
-
-A stage concerns only its own layer and the next one always follows, so that two faults give two findings.
-"""
+"""The whole investigation: understand, snapshot, walk, read what splits the remaining explanations, conclude."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ghost.brain.offline.azure_opinion import ask_azure
 from ghost.brain.offline.capture_verdict import examine_wire
-from ghost.brain.offline.case import Case, ask
-from ghost.brain.offline.complaint import StatedEnds
-from ghost.brain.offline.conclusion import (
-    conclude,
-    conclude_name,
-    conclude_same,
-    conclude_unresolved,
-    conclude_without_port,
-)
-from ghost.brain.offline.dns_resolution import check_name, look_up, with_address
-from ghost.brain.offline.endpoint_resolution import find_ends, nobody
-from ghost.brain.offline.endpoints import inspect_ends, settle_presence
-from ghost.brain.offline.hypothesis_catalogue import register_all
-from ghost.brain.offline.local_probe import probe
-from ghost.brain.offline.routing import check_peering, check_routes
-from ghost.brain.offline.security_rules import check_gates, settle_gates
-from ghost.brain.offline.service_endpoints import check_service
+from ghost.brain.offline.case import Case
+from ghost.brain.offline.complaint import Complaint, StatedEnds
+from ghost.brain.offline.conclusion import conclude, conclude_not_begun
+from ghost.brain.offline.guest_inspection import inspect_guests
+from ghost.brain.offline.hypothesis_catalogue import LOST, activate, register_all
+from ghost.brain.offline.path_verdict import Verdict, blame_faults, cover_layers, judge
+from ghost.brain.offline.recent_changes import what_changed
 from ghost.brain.offline.steps import Steps
-from ghost.brain.offline.symptom import Symptom, parse_symptom, with_service
-from ghost.brain.offline.tenant import read_tenant
+from ghost.brain.offline.undecided import ask_what_decides
+from ghost.brain.offline.understanding import understand
+
+DROPS_NOT_ALL = ("slow", "intermittent", "reset", "refused")
+"""Kinds of complaint that a configuration which stops every packet does not explain by itself."""
 
 
 def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | None = None) -> Steps[None]:
-    """Run the investigation. `suspected`: layers named by memory, most likely first; decides which of two independent
-    stages runs first.
+    """Run the investigation. `suspected`: layers named by memory, most likely first; decides what is read first inside
+    the machines and on the wire. `stated`: what options state beside the sentence.
     """
-    symptom = parse_symptom(f"{text} {stated or ''}".strip())
-    case = Case(symptom.text)
-    case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
-    if symptom.invalid_port:
-        symptom = yield from _valid_port(case, symptom)
-
-    tenant = yield from read_tenant(case, symptom)
-    if symptom.invalid_port:
-        yield from conclude_without_port(case, symptom, tenant)
+    case = Case(text)
+    complaint = yield from understand(case, text, stated or StatedEnds())
+    if not complaint.flows:
+        yield from conclude_not_begun(case, complaint)
         return
-    name = yield from look_up(case, symptom, tenant)
-    if name is not None and name.nowhere and symptom.kind == "dns":
-        yield from conclude_name(case, symptom, name, tenant)
-        return
-    ends = yield from find_ends(case, with_address(symptom, name), tenant)
-    if ends.missing and name is not None and name.nowhere:
-        yield from conclude_name(case, symptom, name, tenant)
-        return
-    if ends.same:
-        yield from conclude_same(case, symptom, ends.same, tenant)
-        return
-    if ends.missing:
-        yield from conclude_unresolved(case, symptom, ends, tenant)
-        return
-    symptom = yield from _port(case, symptom, ends.destination.label)
+    register_all(case, complaint)
+    verdicts = yield from judge(case, complaint.candidates)
+    complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts, stated or StatedEnds())
+    _settle(case, complaint, verdicts)
 
-    case.ends = ends.source.label, ends.destination.label
-    register_all(case, symptom, ends.source.label, ends.destination.label)
-    yield from probe(case, ends.source, ends.destination)
-    source, destination = yield from inspect_ends(case, ends.source, ends.destination)
-    tags = yield from check_peering(case, source, destination)
-    if _routes_first(case, suspected):
-        yield from check_routes(case, tenant, source, destination)
-        yield from check_gates(case, symptom, source, destination, tags)
-    else:
-        yield from check_gates(case, symptom, source, destination, tags)
-        yield from check_routes(case, tenant, source, destination)
-    check_name(case, name, source, destination)
-    settle_presence(case, source, destination)
-    yield from check_service(case, destination)
-
-    if not case.causes or symptom.kind == "degraded":
-        yield from examine_wire(
-            case, symptom, source, destination, lambda seen: check_gates(case, seen, source, destination, tags)
-        )
-    settle_gates(case)
-    yield from conclude(case, symptom)
+    if not case.causes or complaint.kind in DROPS_NOT_ALL:
+        yield from _look_closer(case, complaint, verdicts, wire_first=_wire_first(complaint, suspected))
+    elif any(verdict.asks_the_guest for verdict in verdicts):
+        yield from _inside(case, complaint, verdicts)
+    yield from ask_azure(case, case.causes)
+    yield from what_changed(case, complaint)
+    yield from conclude(case, complaint)
 
 
-def _routes_first(case: Case, suspected: Sequence[str]) -> bool:
-    """Return whether routes are read before rules. Both are always read; each takes Azure seconds."""
-    likely = [layer for layer in suspected if layer in ("routes", "nsg_outbound", "nsg_inbound")]
-    if likely[:1] == ["routes"]:
-        case.say("Memory (not evidence) names routing in the most similar earlier incident: I check routes first.")
-        return True
-    return False
+def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], *, wire_first: bool) -> Steps[None]:
+    """Look where configuration does not reach: inside the machines, and on the wire."""
+    activate(case, LOST)
+    for look in (_on_the_wire, _inside) if wire_first else (_inside, _on_the_wire):
+        if not case.causes or (look is _on_the_wire and complaint.kind in DROPS_NOT_ALL):
+            yield from look(case, complaint, verdicts)
 
 
-def _valid_port(case: Case, symptom: Symptom) -> Steps[Symptom]:
-    answer = yield from ask(
-        case, f"{symptom.invalid_port} is not a port: ports are 1 to 65535. Which port is meant? For example: 443."
-    )
-    return symptom if nobody(answer) else with_service(symptom, answer)
+def _inside(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[None]:
+    candidates = [verdict.candidate for verdict in verdicts]
+    yield from inspect_guests(case, complaint, candidates)
+    _settle(case, complaint, (yield from judge(case, candidates)))
 
 
-def _port(case: Case, symptom: Symptom, destination: str) -> Steps[Symptom]:
-    """Return the symptom with a port, asking for it if neither stated nor implied, since rules depend on it."""
-    if symptom.port is not None or symptom.protocol == "Icmp":
-        return symptom
-    implied = with_service(symptom, destination)
-    if implied.port is not None:
-        return implied
-    if symptom.kind == "dns":
-        return symptom
-    answer = yield from ask(case, f"Which port of {destination} is affected? For example: 443, or udp 53.")
-    return symptom if nobody(answer) else with_service(symptom, answer)
+def _on_the_wire(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[None]:
+    observed = yield from examine_wire(case, complaint, verdicts[0].candidate)
+    if observed:
+        case.say("No port was stated, so I judge the traffic that the capture shows.")
+        seen = Complaint(complaint.text, complaint.kind, (tuple(observed),), complaint.source_known)
+        _settle(case, seen, (yield from judge(case, observed)))
+
+
+def _settle(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> None:
+    cover_layers(case, verdicts)
+    blame_faults(case, complaint, verdicts)
+
+
+def _wire_first(complaint: Complaint, suspected: Sequence[str]) -> bool:
+    """Return whether a capture tells more than the guests do: of trouble that comes and goes, or by memory."""
+    inside_or_wire = [layer for layer in suspected if layer in ("guest_firewall", "wire")]
+    return complaint.kind in ("slow", "intermittent", "reset") or inside_or_wire[:1] == ["wire"]

@@ -1,0 +1,87 @@
+"""What the complaint leaves open, asked only where the answer changes what is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ghost.brain.offline.case import Case, ask
+from ghost.brain.offline.complaint import Complaint, StatedEnds
+from ghost.brain.offline.path_verdict import Verdict, identity, judge
+from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.understanding import nobody, understand
+
+MAX_LISTED = 8
+
+
+def ask_what_decides(
+    case: Case, complaint: Complaint, verdicts: list[Verdict], stated: StatedEnds
+) -> Steps[tuple[Complaint, list[Verdict]]]:
+    """Return the complaint and its verdicts after asking for a source, a destination or a port that decides."""
+    for about, question in (("source", _of_source), ("destination", _of_destination), ("port", _of_port)):
+        text = question(complaint, verdicts)
+        if text is None:
+            continue
+        answer = yield from ask(case, text)
+        if nobody(answer):
+            break
+        stated = _with_answer(stated, about, answer)
+        anew = yield from understand(case, complaint.text, stated)
+        if anew.flows:
+            complaint = anew
+            verdicts = yield from judge(case, complaint.candidates)
+    return complaint, verdicts
+
+
+def _with_answer(stated: StatedEnds, about: str, answer: str) -> StatedEnds:
+    if about != "port":
+        return replace(stated, source=answer) if about == "source" else replace(stated, destination=answer)
+    number = re.search(r"\d{1,5}", answer)
+    protocol = "udp" if "udp" in answer.casefold() else "tcp" if "tcp" in answer.casefold() else stated.protocol
+    return replace(stated, port=int(number[0]) if number else stated.port, protocol=protocol)
+
+
+def _of_source(complaint: Complaint, verdicts: Sequence[Verdict]) -> str | None:
+    if complaint.source_known or not _differ(verdicts):
+        return None
+    return (
+        f"The symptom does not say what the source of the traffic is, and it matters: {_ends(verdicts, 'source')}. From "
+        "which machine or address does the failing traffic go? Please answer with a name or an address."
+    )
+
+
+def _of_destination(complaint: Complaint, verdicts: Sequence[Verdict]) -> str | None:
+    best = [v for v in verdicts if v.candidate.meaning == verdicts[0].candidate.meaning]
+    if len(best) == len(verdicts) or not _differ(verdicts):
+        return None
+    return (
+        f"The symptom may mean different traffic, and it matters: {_ends(verdicts, 'destination')}. What is the "
+        "destination of the failing traffic? Please answer with a name or an address."
+    )
+
+
+def _of_port(complaint: Complaint, verdicts: Sequence[Verdict]) -> str | None:
+    if complaint.kind == "dns":
+        return None
+    guessed = [v for v in verdicts if v.candidate.port_guessed]
+    bound = [v for v in guessed if not v.whatever_port]
+    if not bound:
+        return None
+    first = bound[0].candidate
+    usual = f" I would take {first.flow.destination_port}." if first.flow.destination_port else ""
+    return (
+        f"Which port of {first.destination.label} is affected? Nobody stated one, and the rules decide by it.{usual} "
+        "For example: 443, or udp 53."
+    )
+
+
+def _differ(verdicts: Sequence[Verdict]) -> bool:
+    return len({(verdict.walk.outcome, *map(identity, verdict.faults)) for verdict in verdicts}) > 1
+
+
+def _ends(verdicts: Sequence[Verdict], role: str) -> str:
+    told = {"passes": "passes", "blocked": "is stopped", "unknown": "is not known to pass"}
+    ends = {getattr(verdict.candidate, role).label: told[verdict.outcome] for verdict in verdicts}
+    listed = [f"{label} {outcome}" for label, outcome in list(ends.items())[:MAX_LISTED]]
+    return "; ".join(listed)
