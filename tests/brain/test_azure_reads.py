@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 import ghost.brain.offline
 from ghost.brain.offline.azure_reads import Outcome, az, is_name, query, reading_of, resource_id
-from ghost.brain.offline.case import merged
-from ghost.brain.offline.tenant import prefixes_around
 from ghost.text import one_line
 
 FOLDER = Path(ghost.brain.offline.__file__).parent
@@ -100,18 +98,3 @@ def test_text_of_the_tenant_is_printed_as_one_short_line(text: str) -> None:
     line = one_line(text, 80)
     assert len(line) <= 80
     assert line == "" or line.isprintable()
-
-
-def test_pages_of_one_answer_are_put_together() -> None:
-    first = {"value": [{"group": "g", "rules": ["a"]}, {"group": "h", "rules": []}]}
-    second = {"value": [{"group": "g", "rules": ["b"]}, {"group": "h", "rules": ["c"]}]}
-    assert merged([first, second]) == {"value": [{"group": "g", "rules": ["a", "b"]}, {"group": "h", "rules": ["c"]}]}
-
-
-@given(st.ip_addresses())
-def test_prefixes_around_an_address_all_hold_it(address) -> None:
-    from ipaddress import ip_network
-
-    prefixes = [ip_network(text) for text in prefixes_around(str(address))]
-    assert len(prefixes) == address.max_prefixlen + 1
-    assert all(address in prefix for prefix in prefixes)

@@ -81,38 +81,12 @@ def _listed() -> dict[str, Any]:
 
 def _of_the_brain() -> list[str]:
     """Its templates, each with the words it is used with and values of this world."""
-    nic, vnet = "-g prod-rg -n web-vm-01-nic", "-g prod-rg --vnet-name prod-vnet"
-    rule = {"source_prefixes": ["10.20.1.0/24"], "destination_prefixes": ["10.20.2.0/24"]}
-    band = {"direction": "Inbound", "low": 100, "high": 300}
-    used: list[tuple[str, str, dict[str, Any]]] = [
-        ("vm list -d", "machines", {}),
-        ("vm list -d", "machines_named", {"token": "redis"}),
-        ("network vnet list", "networks", {}),
-        ("network vnet list", "networks_named", {"token": "cache"}),
-        ("network nic list", "interfaces", {}),
-        ("network nic list", "interface_at", {"address": "10.20.2.5"}),
-        ("network lb list", "balancers", {}),
-        ("vm show -g prod-rg -n web-vm-01 -d", "machine", {}),
-        (f"network nic show {nic}", "interface", {}),
-        (f"network vnet subnet show {vnet} -n prod-subnet", "subnet", {}),
-        ("network vnet show -g prod-rg -n prod-vnet", "network", {}),
-        (f"network nic list-effective-nsg {nic}", "effective_rules", {"direction": "Inbound"}),
-        (f"network nic list-effective-nsg {nic}", "effective_rules_band", band),
-        (f"network nic list-effective-nsg {nic}", "effective_prefixes", {"rule": "securityRules/allow-web", **rule}),
-        ("network nsg show -g prod-rg -n cache-nsg", "configured_rules", {"direction": "Inbound"}),
-        (f"network nic show-effective-route-table {nic}", "effective_routes", {}),
-        (f"network nic show-effective-route-table {nic}", "effective_routes_to", {"prefixes": ["10.20.0.0/16"]}),
-        ("network route-table show -g prod-rg -n prod-routes", "configured_routes", {}),
-        (f"network vnet peering list {vnet}", "peerings", {}),
-        ("network private-dns zone list", "private_zones", {}),
-        ("network private-dns record-set a list -g prod-rg -z nope", "zone_records", {}),
-        ("network private-dns link vnet list -g prod-rg -z nope", "zone_links", {}),
-        ("storage account list", "storage_accounts", {}),
-        ("network watcher list", "watchers", {}),
-        ("vm extension list -g prod-rg --vm-name web-vm-01", "extensions", {}),
-        ("network nic list -g prod-rg", "forwarding_at", {"address": "10.20.3.10"}),
+    used = [
+        ("storage account list", "storage_accounts"),
+        ("network watcher list", "watchers"),
+        ("vm extension list -g prod-rg --vm-name web-vm-01", "extensions"),
     ]
-    return [f"{words} --query {shlex.quote(query(name, **values))}" for words, name, values in used]
+    return [f"{words} --query {shlex.quote(query(name))}" for words, name in used]
 
 
 def _of_the_preflight() -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from string import Template
@@ -35,7 +35,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of one `run_shell_cmd`, or of several pages combined."""
+    """The result of one `run_shell_cmd`."""
 
     outcome: Outcome
     audit_ids: tuple[str, ...]
@@ -126,20 +126,16 @@ def _object(item: Any) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Read:
-    """A command, and narrower ones with the same content in case its answer is too long."""
+    """A command, with why it is run."""
 
     words: tuple[str, ...]
     reasoning: str
     tests: tuple[str, ...] = ()
     """The hypotheses that the command tests."""
-    pages: tuple[tuple[str, ...], ...] = ()
 
     @property
     def command(self) -> str:
         return shlex.join(self.words)
-
-    def page(self, words: tuple[str, ...]) -> Read:
-        return replace(self, words=words, pages=())
 
 
 def az(*words: str, query: str | None = None) -> tuple[str, ...]:

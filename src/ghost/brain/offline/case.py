@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ghost.brain.offline.azure_reads import Outcome, Read, Reading, reading_of
+from ghost.brain.offline.azure_reads import Read, Reading, reading_of
 from ghost.brain.offline.steps import Call, Question, Step, Steps
 from ghost.net import Direction, Flow, Mend, Missing, Network
 
@@ -161,16 +161,12 @@ def ask(case: Case, question: str) -> Steps[str]:
 
 
 def read(case: Case, purpose: str, *reads: Read) -> Steps[list[Reading]]:
-    """Run the reads not yet run, in one turn; repeat one whose answer was too long as narrower pages."""
+    """Run the reads not yet run, in one turn."""
     new = {item.command: item for item in reads if item.command not in case.reads}
     if new:
         results = yield from run(case, purpose, [shell_call(item) for item in new.values()])
         case.reads |= {command: reading_of(result) for command, result in zip(new, results, strict=True)}
-    readings = []
-    for item in reads:
-        reading = yield from _narrowed(case, item)
-        readings.append(reading)
-    return readings
+    return [case.reads[item.command] for item in reads]
 
 
 def shell_call(item: Read) -> Call:
@@ -178,42 +174,6 @@ def shell_call(item: Read) -> Call:
     if item.tests:
         arguments["hypothesis_ids"] = list(item.tests)
     return Call("run_shell_cmd", arguments)
-
-
-def _narrowed(case: Case, item: Read) -> Steps[Reading]:
-    whole = case.reads[item.command]
-    if whole.outcome is not Outcome.TRUNCATED or not item.pages:
-        return whole
-    case.say("That answer was truncated, so I do not use it and repeat the query in smaller parts.")
-    pages = yield from read(case, "", *(item.page(words) for words in item.pages))
-    return _merged_pages(pages)
-
-
-def _merged_pages(pages: Sequence[Reading]) -> Reading:
-    """Return pages as one reading, good only if each page is."""
-    for page in pages:
-        if not page.ok:
-            return page
-    first = pages[0]
-    audit_ids = tuple(audit_id for page in pages for audit_id in page.audit_ids)
-    return Reading(Outcome.OK, audit_ids, merged([page.value for page in pages]), 0, record=first.record)
-
-
-def merged(values: Sequence[Any]) -> Any:
-    """Merge values: lists are concatenated without duplicates, objects field by field, rule groups one by one."""
-    if all(isinstance(value, list) for value in values):
-        lists: list[list[Any]] = list(values)
-        if len({len(items) for items in lists}) == 1 and all(isinstance(i, dict) for items in lists for i in items):
-            return [merged(list(items)) for items in zip(*lists, strict=True)]
-        seen: list[Any] = []
-        for item in (item for items in lists for item in items):
-            if item not in seen:
-                seen.append(item)
-        return seen
-    if all(isinstance(value, dict) for value in values):
-        keys = dict.fromkeys(key for value in values for key in value)
-        return {key: merged([value[key] for value in values if key in value]) for key in keys}
-    return values[0]
 
 
 # Hypotheses

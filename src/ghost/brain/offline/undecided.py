@@ -46,12 +46,12 @@ def _of_source(complaint: Complaint, verdicts: Sequence[Verdict]) -> str | None:
     if complaint.source_known or not _differ(verdicts):
         return None
     return (
-        f"The symptom does not say what the source of the traffic is, and it matters: {_ends(verdicts, 'source')}. From "
-        "which machine or address does the failing traffic go? Please answer with a name or an address."
+        f"The symptom does not say what the source of the traffic is, and it matters: {_ends(verdicts, 'source')}. "
+        "From which machine or address does the failing traffic go? Please answer with a name or an address."
     )
 
 
-def _of_destination(complaint: Complaint, verdicts: Sequence[Verdict]) -> str | None:
+def _of_destination(_complaint: Complaint, verdicts: Sequence[Verdict]) -> str | None:
     best = [v for v in verdicts if v.candidate.meaning == verdicts[0].candidate.meaning]
     if len(best) == len(verdicts) or not _differ(verdicts):
         return None
