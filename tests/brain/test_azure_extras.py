@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ghost import lab
-from ghost.brain.offline import snapshot
+from ghost.brain.offline import tenant_reads
 from ghost.brain.offline.azure_opinion import ask_azure
 from ghost.brain.offline.case import Case, Cause
 from ghost.brain.offline.complaint import Candidate, Complaint, End
@@ -64,7 +64,7 @@ class LabRun:
 
     def causes(self) -> Sequence[Cause]:
         """Read what the walk needs and blame what it finds."""
-        self.finish(snapshot.read_for(self.case, [self.flow], ""))
+        self.finish(tenant_reads.read_for(self.case, [self.flow], ""))
         for fault in explain(self.case.network, self.flow):
             hop = fault.hop
             self.case.blame(Cause("nsg_inbound", "H1", "it is", hop.references, kind=fault.kind, resource=hop.resource,

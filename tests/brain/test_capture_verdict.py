@@ -128,7 +128,9 @@ def test_a_capture_of_working_traffic_overrules_what_configuration_says_of_it() 
     other = replace(candidate.flow, destination_port=1434)
     for flow, rule in ((candidate.flow, "deny-sql"), (other, "deny-other")):
         text = f"The rule {rule} denies it."
-        case.blame(Cause("nsg_inbound", "H1", text, ("s_1",), (f"Remove {rule}",), kind="security_rule", flow=flow))
+        case.blame(
+            Cause("nsg_inbound", "H1", text, ("s_1",), (f"Remove {rule}",), kind="security_rule", rule=rule, flow=flow)
+        )
     _, tools, _ = examined("calm-sql-graph", "orders", "sql-vm", 1433, "slow", case)
     assert [cause.text for cause in case.causes] == ["The rule deny-other denies it."]
     assert case.layers["nsg_inbound"].status == "at_fault"

@@ -12,7 +12,6 @@ import shlex
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from string import Template
 from typing import Any
 
 from ghost.policy import load_policy
@@ -147,13 +146,8 @@ def _templates() -> dict[str, str]:
     return load_policy(__file__, "queries.toml", dict[str, str])
 
 
-def query(name: str, **values: Any) -> str:
-    """Return the named template with `values` as JMESPath literals."""
-    return Template(_templates()[name]).substitute({key: _literal(value) for key, value in values.items()})
-
-
-def _literal(value: Any) -> str:
-    return "`" + json.dumps(value).replace("`", "\\`") + "`"
+def query(name: str) -> str:
+    return _templates()[name]
 
 
 @dataclass(frozen=True)

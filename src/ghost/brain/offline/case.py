@@ -132,6 +132,8 @@ class Case:
 
     def _blame_anew(self, place: int, cause: Cause) -> None:
         before, self.causes[place] = self.causes[place], cause
+        self.actions = [action for action in self.actions if action not in before.actions]
+        self.actions.extend(action for action in cause.actions if action not in self.actions)
         layer = self.layers[before.layer]
         both = tuple(dict.fromkeys((*layer.audit_ids, *cause.audit_ids)))
         self.layers[before.layer] = Layer("at_fault", both, layer.note.replace(before.text, cause.text))

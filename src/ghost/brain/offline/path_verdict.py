@@ -12,8 +12,8 @@ from ghost.brain.offline.case import Case, Cause
 from ghost.brain.offline.complaint import Candidate, Complaint
 from ghost.brain.offline.hypothesis_catalogue import HYPOTHESIS_OF
 from ghost.brain.offline.remedies import advice_for, commands_for
-from ghost.brain.offline.snapshot import read_for
 from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.tenant_reads import read_for
 from ghost.net import Fault, Flow, Hop, Network, Walk, known_kinds
 from ghost.text import one_line
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Complaint, StatedEnds
-from ghost.brain.offline.snapshot import read_missing
 from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.tenant_reads import read_missing
 from ghost.brain.offline.understanding.candidate_flows import Understood, candidates_of, understood
 from ghost.brain.offline.understanding.equal_gates import groups_before
-from ghost.brain.offline.understanding.questions import nobody, settled
+from ghost.brain.offline.understanding.open_points import nobody, settled
 from ghost.brain.offline.understanding.tenant_names import TenantNames
 from ghost.net import (
     Interface,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from ipaddress import ip_address
 
-from ghost.brain.offline.understanding.host_names import address_of
-from ghost.brain.offline.understanding.mentions import BY_WORDS, EXACT, NAMED, UNKNOWN, Mention, Mentioned
+from ghost.brain.offline.understanding.end_mentions import BY_WORDS, EXACT, NAMED, UNKNOWN, Mention, Mentioned
+from ghost.brain.offline.understanding.named_hosts import address_of
 from ghost.brain.offline.understanding.role_rules import pattern
 from ghost.brain.offline.understanding.tenant_names import SERVICE_HOSTS
 

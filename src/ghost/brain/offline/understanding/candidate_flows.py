@@ -10,10 +10,10 @@ from itertools import product
 from typing import Final
 
 from ghost.brain.offline.complaint import Candidate, End, Kind, PortOrigin, StatedEnds
+from ghost.brain.offline.understanding.end_mentions import UNKNOWN, Mention, Mentioned, mentions_in
 from ghost.brain.offline.understanding.equal_gates import likely_senders, one_of_each, port_by_rules
 from ghost.brain.offline.understanding.failure_kinds import failure_kind
-from ghost.brain.offline.understanding.host_names import address_of, port_of_scheme
-from ghost.brain.offline.understanding.mentions import UNKNOWN, Mention, Mentioned, mentions_in
+from ghost.brain.offline.understanding.named_hosts import address_of, port_of_scheme
 from ghost.brain.offline.understanding.port_mentions import is_port, spoken_protocol
 from ghost.brain.offline.understanding.roles import FIRST_EPHEMERAL, roles_in
 from ghost.brain.offline.understanding.tenant_names import TenantNames

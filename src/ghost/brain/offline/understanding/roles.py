@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from ghost.brain.offline.understanding.appositions import is_name, with_appositions
-from ghost.brain.offline.understanding.mentions import NAMED, UNKNOWN, Mention, Mentioned
+from ghost.brain.offline.understanding.end_mentions import NAMED, UNKNOWN, Mention, Mentioned
 from ghost.brain.offline.understanding.role_rules import FIRST_MASK, MASK, pattern, rules, words
 
 Role = Literal["source", "destination"]

@@ -10,7 +10,7 @@ from ghost.brain.offline.case import Case, ask
 from ghost.brain.offline.complaint import End, StatedEnds
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.understanding.candidate_flows import Understood, answered_port, stated_end, ways
-from ghost.brain.offline.understanding.mentions import EXACT, NAMED, Mention
+from ghost.brain.offline.understanding.end_mentions import EXACT, NAMED, Mention
 from ghost.brain.offline.understanding.tenant_names import TenantNames
 from ghost.brain.offline.understanding.word_lists import vocabulary
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ghost.brain.offline.complaint import End
-from ghost.brain.offline.understanding.host_names import HostMention, code_in, hosts_in, port_of_scheme
 from ghost.brain.offline.understanding.name_matching import is_generic, spoken, words_in
+from ghost.brain.offline.understanding.named_hosts import HostMention, code_in, hosts_in, port_of_scheme
 from ghost.brain.offline.understanding.port_mentions import BESIDE, COLON, PortMention, port_of, stated_ports
 from ghost.brain.offline.understanding.tenant_names import Named, TenantNames
 from ghost.brain.offline.understanding.word_lists import any_of, service_of, vocabulary, word_set
