@@ -3,103 +3,56 @@
 from __future__ import annotations
 
 import json
-import shlex
-from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cache
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from ghost.brain.offline.case import Case
-from ghost.brain.offline.complaint import Candidate, Complaint, End
-from ghost.brain.offline.guest_inspection import SCRIPT, inside_of, inspect_guests
-from ghost.lab.guest import run_script
-from ghost.lab.scenario import load_scenario
-from ghost.lab.world import World
-from ghost.net import Flow, Guest, explain, is_address
+from ghost.brain.offline.guest_inspection import inside_of, inspect_guests
+from ghost.net import explain
+from tests.brain.wire_lab import LabTools, case_of, complained, printed, run_steps, world_of
 
-NOW = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
-LAST_BYTES = 4096
+Fault = tuple[str, str]
+"""Kind and name of the resource."""
 
 
-@cache
-def world_of(scenario: str) -> World:
-    world = load_scenario(scenario).world
-    assert world is not None
-    return world
-
-
-def printed(world: World, machine: str, **changed: Any) -> str:
-    """Return the streams of the script as Azure gives them."""
-    ran = run_script(world, replace(world.machine(machine), **changed), SCRIPT, NOW)
-    out, err = (text.encode()[-LAST_BYTES:].decode(errors="ignore") for text in (ran.out, ran.err))
-    return f"Enable succeeded: \n[stdout]\n{out}\n[stderr]\n{err}"
-
-
-def inspected(scenario: str, source: str, destination: str, port: int, denied: tuple[str, ...] = ()) -> Case:
+def inspected(
+    scenario: str, source: str, destination: str, port: int, denied: tuple[str, ...] = ()
+) -> tuple[Case, LabTools, list[Fault]]:
     world = world_of(scenario)
-    case = Case("it hangs", network=world.network.without(Guest))
-    ends = [_end(world, name) for name in (source, destination)]
-    flow = Flow("Tcp", ends[0].address, None, ends[1].address, port)
-    candidate = Candidate(flow, *ends, port_origin="stated")
-    steps = inspect_guests(case, Complaint("it hangs", "unreachable", ((candidate,),)), [candidate])
-    asked: list[str] = []
-    try:
-        step = next(steps)
-        while True:
-            results = []
-            for call in step.calls:  # type: ignore[union-attr]
-                words = shlex.split(call.arguments["command"])
-                name = words[words.index("-n") + 1]
-                asked.append(name)
-                record = {"audit_id": f"s_{len(asked)}"}
-                if name in denied:
-                    results.append({"status": "denied", "denial_reason": "not at night", **record})
-                    continue
-                output = json.dumps({"value": [{"message": printed(world, name)}]})
-                results.append({"status": "completed", "exit_code": 0, "output": output, **record})
-            step = steps.send(results)
-    except StopIteration:
-        pass
-    case.observations = asked
-    case.statements = [(fault.kind, (fault.hop.resource.split("/")[-1],)) for fault in explain(case.network, flow)]
-    return case
-
-
-def _end(world: World, name: str) -> End:
-    if is_address(name):
-        return End(name, name)
-    (interface,) = world.network.interfaces_with(world.address_of(name))
-    return End(name, world.address_of(name), interface.machine or "", interface.id)
+    case, tools = case_of(world), LabTools(world, Path(), denied)
+    complaint, candidate = complained(world, source, destination, port)
+    run_steps(inspect_guests(case, complaint, [candidate]), tools)
+    faults = explain(case.network, candidate.flow)
+    return case, tools, [(fault.kind, fault.hop.resource.rpartition("/")[2]) for fault in faults]
 
 
 @pytest.mark.parametrize(
     ("scenario", "source", "destination", "port", "read", "fault"),
     [
-        ("guest-broker-queue", "results", "queue", 5672, ["queue"], [("guest_firewall", ("queue",))]),
-        ("guest-portal-ban", "portal-02", "records", 8443, ["records"], [("guest_firewall", ("records",))]),
+        ("guest-broker-queue", "results", "queue", 5672, ["queue"], [("guest_firewall", "queue")]),
+        ("guest-portal-ban", "portal-02", "records", 8443, ["records"], [("guest_firewall", "records")]),
         ("guest-records-static", "records", "patients-db", 5432, ["patients-db", "records"],
-         [("guest_route", ("records",))]),
-        ("two-new-image", "app-01", "payments", 8443, ["payments"], [("not_listening", ("payments",))]),
-        ("lb-orders-half", "app-01", "10.50.3.100", 5432, ["db-01", "db-02"], [("not_listening", ("db-02",))]),
+         [("guest_route", "records")]),
+        ("two-new-image", "app-01", "payments", 8443, ["payments"], [("not_listening", "payments")]),
+        ("lb-orders-half", "app-01", "10.50.3.100", 5432, ["db-01", "db-02"], [("not_listening", "db-02")]),
         ("two-portal-erp", "vm-portal-01", "vm-erp-app-01", 8443, ["vm-fw-01"],
-         [("ip_forwarding_off", ("nic-fw-01",)), ("guest_not_forwarding", ("nic-fw-01",))]),
+         [("ip_forwarding_off", "nic-fw-01"), ("guest_not_forwarding", "nic-fw-01")]),
     ],
 )  # fmt: skip
 def test_what_a_guest_does_is_told_by_the_walk(
-    scenario: str, source: str, destination: str, port: int, read: list[str], fault: list[tuple[str, tuple[str]]]
+    scenario: str, source: str, destination: str, port: int, read: list[str], fault: list[Fault]
 ) -> None:
-    case = inspected(scenario, source, destination, port)
-    assert (case.observations, case.statements) == (read, fault)
+    case, tools, told = inspected(scenario, source, destination, port)
+    assert (tools.inspected, told) == (read, fault)
     assert not case.layers
 
 
 def test_the_layer_is_cleared_by_guests_that_were_read_and_a_denial_is_told_with_its_reason() -> None:
-    case = inspected("guest-broker-queue", "nightly", "queue", 5672)
+    case, _, _ = inspected("guest-broker-queue", "nightly", "queue", 5672)
     assert case.layers["guest_firewall"].status == "cleared"
     assert case.layers["guest_firewall"].audit_ids == ("s_1", "s_2")
-    case = inspected("guest-broker-queue", "results", "queue", 5672, denied=("queue",))
+    case, _, _ = inspected("guest-broker-queue", "results", "queue", 5672, denied=("queue",))
     assert case.layers["guest_firewall"].status == "not_verified"
     assert 'queue was not read inside: the command was denied ("not at night")' in case.layers["guest_firewall"].note
 

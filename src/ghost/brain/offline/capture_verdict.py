@@ -1,127 +1,151 @@
-"""Verdict of a capture about the two ends: direction and place of packet loss, or other faults."""
+"""Verdict of a capture about a candidate's traffic: direction and place of packet loss, other faults, or that it works.
+
+A capture is tier 1: where it shows the traffic working, it overrules what configuration says of it.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Final
 
-from ghost.brain.offline.case import Case, Cause, confirm, refute
-from ghost.brain.offline.endpoints import End
+from ghost.brain.offline.case import Case, Cause, Layer, confirm, refute
+from ghost.brain.offline.complaint import Candidate, Complaint
+from ghost.brain.offline.guest_inspection import arrivals, inspect_guests, walks_of
 from ghost.brain.offline.hypothesis_catalogue import LOST, activate
-from ghost.brain.offline.steps import Steps
-from ghost.brain.offline.symptom import Symptom
-from ghost.brain.offline.wire_captures import Captured, between, capture_at, of_flow, port_of, talks
-from ghost.net import kinds_seen_as, known_kinds
+from ghost.brain.offline.silent_attempts import judge_unanswered
+from ghost.brain.offline.steps import Call, Steps
+from ghost.brain.offline.wire_captures import Row, capture_at
+from ghost.brain.offline.wire_traffic import ATTEMPTS, Wire, judged, port_of, who_of
+from ghost.net import Guest, explain, kinds_seen_as, known_kinds
 from ghost.text import one_line
 
-LOSS = {"loss", "rto_loss"}
-HARMLESS = {"LOW", "INFO"}
-GUEST = {"server_application", "server_host", "client"}
+LOSS: Final = {"loss", "rto_loss"}
+HARMLESS: Final = {"LOW", "INFO"}
+AT_AN_END: Final = {"server_application", "server_host", "client"}
 """The `blame` values of a finding that is not about the path."""
+DEGRADED: Final = {"slow", "intermittent", "reset"}
+"""Complaints about traffic that passes."""
+MAX_PORTS: Final = 3
+"""Ports seen in a capture that are walked."""
 
 
-MAX_PORTS = 3
-"""Observed ports for which the security rules are judged too."""
+def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Steps[tuple[Candidate, ...]]:
+    """Capture at the source, or at the destination if the source is outside the tenant or not known, and judge.
 
-Gates = Callable[[Symptom], Steps[None]]
-"""Judges the security rules for a symptom whose port a capture has shown."""
-
-
-def examine_wire(case: Case, symptom: Symptom, source: End, destination: End, gates: Gates) -> Steps[None]:
-    """Capture at the source, or at the destination if the source is outside the tenant, and judge the findings.
-
-    Causes of slow transfers may be visible only at the other end: losses of acknowledgements, for example.
+    Causes of slow transfers may be visible only at the other end: losses of acknowledgements, for example. Returns
+    candidates to be walked again: with ports that only the capture shows, or with guests read in place of a capture.
     """
     activate(case, LOST)
-    here, there = (source, destination) if source.machine else (destination, source)
-    clean = yield from _captured_clean(case, symptom, here, there, source, destination, gates)
-    if clean and symptom.kind == "degraded" and there.machine:
+    source = [candidate.source.machine] if candidate.source.machine else []
+    there = list(arrivals(case.network, candidate))
+    places = [*there[:1], *source] if not complaint.source_known else [*source, *there[:1]]
+    if not places:
+        case.not_verified("wire", "neither end is a machine of the tenant, so no capture is possible")
+        return ()
+    here, *others = places
+    captured = yield from capture_at(case, here, str(candidate))
+    if captured is None:
+        if complaint.kind not in DEGRADED and not any(case.network.get(Guest, each) for each in there):
+            case.say("Without a capture, the inside of the machines may tell it.")
+            yield from inspect_guests(case, complaint, [candidate])
+            return (candidate,)
+        return ()
+    wire = judged(case, complaint, candidate, captured)
+    observed = _observed(wire)
+    if any(explain(case.network, each.flow, source=each.source.interface or None) for each in observed):
+        return observed
+    clean = yield from _captured_clean(wire, others)
+    if clean and complaint.kind in DEGRADED and others:
         case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
-        yield from _captured_clean(case, symptom, there, here, source, destination, gates)
+        again = yield from capture_at(case, others[0], str(candidate))
+        if again is not None:
+            yield from _captured_clean(judged(case, complaint, candidate, again), [])
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
-    wire = case.layers.get("wire")
+    layer = case.layers.get("wire")
     if causes:
         confirm(case, LOST, [audit_id for cause in causes for audit_id in cause.audit_ids])
-    elif wire is not None and wire.status == "cleared":
-        refute(case, LOST, wire.audit_ids)
+    elif layer is not None and layer.status == "cleared":
+        refute(case, LOST, layer.audit_ids)
+    return observed
 
 
-def _captured_clean(
-    case: Case, symptom: Symptom, here: End, there: End, source: End, destination: End, gates: Gates
-) -> Steps[bool]:
-    """Return whether a capture was made at `here`, contains the symptom's traffic, and shows nothing that explains
-    it.
+def _captured_clean(wire: Wire, others: list[str]) -> Steps[bool]:
+    """Return whether a capture holds the traffic and shows nothing that explains the complaint. `others`: machines at
+    the other end, where it may be captured too.
     """
-    captured = yield from capture_at(case, symptom, here, there)
-    if captured is None:
-        return False
-    yield from _judge_observed_ports(case, symptom, captured, source, destination, gates)
-    clean, seen_besides = True, False
-    for finding in between(captured, source, destination):
+    clean, besides = True, False
+    for finding in wire.captured.findings:
         kind, slight = finding.get("kind"), finding.get("severity") in HARMLESS
-        if slight and not (kind in LOSS and symptom.kind == "degraded"):
+        if slight and not (kind in LOSS and wire.complaint.kind in DEGRADED):
             continue
-        if not of_flow(finding, symptom):
-            _observe(case, symptom, finding, captured)
-            seen_besides = True
+        if kind in LOSS and _overtaken(wire, finding):
             continue
-        if kind in LOSS:
-            _report_loss(case, finding, captured, source, destination)
-        elif kind == "syn_unanswered" and str(finding["who"].get("src")) == source.address:
-            yield from _unanswered(case, symptom, finding, captured, source, destination)
+        if not wire.traffic.holds(finding):
+            if wire.traffic.of_ends(who_of(finding)) is not None:
+                _observe(wire, finding)
+                besides = True
+            continue
+        if kind in LOSS and finding.get("blame") not in AT_AN_END:
+            _report_loss(wire, finding)
+        elif kind == "syn_unanswered":
+            yield from judge_unanswered(wire, finding, others)
         else:
-            _report_fault(case, finding, captured, source, destination)
+            _report_fault(wire, finding)
         clean = False
-    return clean and _report_clean(case, symptom, captured, source, destination, seen_besides)
+    if not clean:
+        return False
+    return _report_clean(wire, besides=besides)
 
 
-def _judge_observed_ports(
-    case: Case, symptom: Symptom, captured: Captured, source: End, destination: End, gates: Gates
-) -> Steps[None]:
-    """Judge the security rules for ports seen in the capture, if the symptom states no port."""
-    if symptom.port_decides or symptom.protocol == "Icmp":
-        return
-    rows = [
-        row
-        for row in talks(captured, symptom, source, destination)
-        if str(row.get("src")) == source.address and isinstance(row.get("port"), int)
-    ]
+# ------------------------------------------------------------------------------- ports that only the capture shows
+
+
+def _observed(wire: Wire) -> tuple[Candidate, ...]:
+    """Return the candidate with the ports that the capture shows, if nobody stated one: those without an answer, or
+    the only one.
+    """
+    asked = wire.candidate
+    if wire.traffic.port_decides or not asked.flow.has_ports or wire.is_translated:
+        return ()
+    rows = [row for row in wire.traffic.conversations(wire.captured) if isinstance(row.get("port"), int)]
     unanswered = [row for row in rows if row.get("unanswered")]
+    found = []
     for row in (unanswered or (rows if len(rows) == 1 else []))[:MAX_PORTS]:
-        if row["port"] == symptom.port:
-            continue
         protocol = str(row.get("protocol")).capitalize()
-        case.say(
+        wire.case.say(
             f"No port was stated; the capture shows {protocol.upper()} port {row['port']} between the two ends, so I "
-            "judge the security rules for it."
+            "walk that."
         )
-        yield from gates(replace(symptom, port=row["port"], protocol=protocol, port_from="observed"))
+        flow = replace(asked.flow, protocol=protocol, destination_port=row["port"])
+        found.append(replace(asked, flow=flow, port_origin="observed"))
+    return tuple(found)
 
 
-def _observe(case: Case, symptom: Symptom, finding: dict[str, Any], captured: Captured) -> None:
-    """Report a fault of other traffic than the symptom's."""
-    port = (finding.get("who") or {}).get("port")
-    where = f"{finding.get('protocol')} port {port}" if port else str(finding.get("protocol"))
+def _observe(wire: Wire, finding: Row) -> None:
+    """Report a fault of other traffic between the ends."""
+    port = port_of(finding)
+    where = one_line(f"{finding.get('protocol')} port {port}" if port else str(finding.get("protocol")), 40)
     text = (
-        f"In addition, the capture at {captured.end.label} shows on other traffic between the two ends "
-        f"({one_line(where, 40)}): {one_line(str(finding.get('title')), 160)}. This is not {symptom.flow_name}"
+        f"In addition, the capture at {wire.captured.label} shows on other traffic between the two ends "
+        f"({where}): {one_line(str(finding.get('title')), 160)}. This is not {wire.candidate}"
     )
-    case.state(f"{text}.", *captured.audit_ids)
-    case.observations.append(text)
-    case.actions.append(f"If the failing traffic is on {one_line(where, 40)}, repeat the investigation and name it.")
+    wire.case.state(f"{text}.", *wire.captured.audit_ids)
+    wire.case.observations.append(text)
+    wire.case.actions.append(f"If the failing traffic is on {where}, repeat the investigation and name it.")
 
 
-def _report_loss(case: Case, finding: dict[str, Any], captured: Captured, source: End, destination: End) -> None:
-    who = finding["who"]
-    by_address = {source.address: source.label, destination.address: destination.label}
-    sender, receiver = by_address[str(who["src"])], by_address[str(who["dst"])]
+# ------------------------------------------------------------------------------------------------ loss on the way
+
+
+def _report_loss(wire: Wire, finding: Row) -> None:
+    (sender, resource), (receiver, _) = wire.end_of(finding, sends=True), wire.end_of(finding, sends=False)
     measured = finding.get("measured") or {}
     text = (
         f"Segments from {sender} to {receiver} are lost{_loss_ratio(finding)}, "
-        f"{_loss_location(measured, captured.end.label, sender, receiver)}"
+        f"{_loss_location(measured, wire.captured.label, sender, receiver)}"
     )
     actions = (
         f"Look at what lies on the way from {sender} to {receiver}, in that direction: appliances, host maintenance, "
@@ -129,25 +153,37 @@ def _report_loss(case: Case, finding: dict[str, Any], captured: Captured, source
         f"Narrow down where they are lost: capture at both ends at the same time while the symptom is present, with "
         f"the capture target “{sender} to {receiver}”, whose two captures are compared before they are removed.",
     )
-    case.blame(
+    wire.case.blame(
         Cause(
-            *("wire", LOST, text, captured.audit_ids, actions, True),
-            kind="packet_loss",
-            resource=_suffering(finding, source, destination).resource,
+            *("wire", LOST, text, wire.captured.audit_ids, actions, True),
+            kind="packet_loss" if resource else "",
+            resource=resource,
             port=port_of(finding),
         )
     )
 
 
-def _loss_ratio(finding: dict[str, Any]) -> str:
+def _overtaken(wire: Wire, loss: Row) -> bool:
+    """Return whether more segments of the same direction were overtaken than lost: late ones pass for lost."""
+    measured = loss.get("measured") or {}
+    lost = sum(measured.get(f"lost_{side}_capture_point") or 0 for side in ("before", "after"))
+    who = who_of(loss)
+    return any(
+        each.get("kind") == "reordering"
+        and (who_of(each).get("src"), who_of(each).get("dst")) == (who.get("src"), who.get("dst"))
+        and int((each.get("measured") or {}).get("reordered") or 0) > lost
+        for each in wire.captured.findings
+    )
+
+
+def _loss_ratio(finding: Row) -> str:
     """Return the loss ratio from the finding's detail, which counts lost and sent segments."""
     measured = finding.get("measured") or {}
     share = measured.get("loss_pct")
     if share is None:
         return ""
     counted = re.match(r"([\d,]+) of ([\d,]+) segments lost", str(finding.get("detail") or ""))
-    repeated = measured.get("retransmissions")
-    port = (finding.get("who") or {}).get("port")
+    repeated, port = measured.get("retransmissions"), port_of(finding)
     seen = f", {repeated} retransmissions seen" if repeated is not None else ""
     seen += f"; port {port}" if port else ""
     if counted:
@@ -157,7 +193,7 @@ def _loss_ratio(finding: dict[str, Any]) -> str:
     return f" ({f'{lost_in_all} segments, ' if lost_in_all else ''}{share}% of all sent{seen})"
 
 
-def _loss_location(measured: dict[str, Any], where: str, sender: str, receiver: str) -> str:
+def _loss_location(measured: Row, where: str, sender: str, receiver: str) -> str:
     before, after = measured.get("lost_before_capture_point"), measured.get("lost_after_capture_point")
     if after and not before:
         return f"between the capture at {where} and {receiver}."
@@ -168,163 +204,148 @@ def _loss_location(measured: dict[str, Any], where: str, sender: str, receiver: 
     return f"before they reached the interface of {where}, where the capture missed them."
 
 
-def _unanswered(
-    case: Case, symptom: Symptom, finding: dict[str, Any], captured: Captured, source: End, destination: End
-) -> Steps[None]:
-    """Handle SYNs that leave the source without an answer: a second capture shows whether they arrive."""
-    port = finding["who"].get("port")
-    text = (
-        f"{_connection_attempts(finding)} from {source.label} to "
-        f"{destination.label}{f' port {port}' if port else ''} are seen "
-        f"at {captured.end.label} and never answered"
-    )
-    if case.causes:
-        case.state(f"{text}, which agrees with the cause found.", *captured.audit_ids)
-        case.cover("wire", "not_verified", captured.audit_ids, f"{text}, as expected from the cause found")
-        return
-    if captured.end is destination or destination.machine is None:
-        _silent_guest(case, f"{text}.", captured.audit_ids, destination)
-        return
-    case.state(f"{text}.", *captured.audit_ids)
-    case.say("To see whether they arrive I also capture at the other end.")
-    arriving = yield from capture_at(case, symptom, destination, source)
-    if arriving is None:
-        text = f"{text}; whether they arrive could not be verified, so the location of the fault is not known."
-        case.blame(Cause("wire", LOST, text, captured.audit_ids))
-        return
-    both = (*captured.audit_ids, *arriving.audit_ids)
-    again = [finding for finding in between(arriving, source, destination) if of_flow(finding, symptom)]
-    rows = [
-        row
-        for row in talks(arriving, symptom, source, destination)
-        if port in (None, row.get("port")) and str(row.get("src")) == source.address
-    ]
-    if any(other.get("kind") == "syn_unanswered" for other in again):
-        _silent_guest(case, f"{text}; they do arrive at {destination.label}.", both, destination)
-        return
-    if rows and not any(row.get("unanswered") for row in rows):
-        text = (
-            f"{text}; they arrive at {destination.label} and are answered there, so the answers are lost on the way "
-            f"back to {source.label}."
-        )
-        case.blame(Cause("wire", LOST, text, both))
-        return
-    if rows:
-        _silent_guest(case, f"{text}; they do arrive at {destination.label}.", both, destination)
-        return
-    text = f"{text}; they do not arrive at the interface of {destination.label}, so they are lost in between."
-    case.blame(Cause("wire", LOST, text, both))
+# ------------------------------------------------------------------------------------------------------ other faults
 
 
-def _connection_attempts(finding: dict[str, Any]) -> str:
-    measured = finding.get("measured") or {}
-    sent, repeated = measured.get("syn"), measured.get("syn_retransmitted")
-    if not sent:
-        return "connection attempts"
-    return f"{sent} SYNs" if repeated is None else f"{sent} SYNs in {sent - repeated} connection attempts"
-
-
-def _silent_guest(case: Case, seen: str, audit_ids: tuple[str, ...], destination: End) -> None:
-    text = f"{seen} The guest of {destination.label} does not answer: its firewall drops them, or nothing accepts them."
-    advice = (
-        f"On {destination.label}: does the service listen (ss -ltn), what does its firewall drop (nft list ruleset)?"
-    )
-    case.blame(
-        Cause(
-            *("guest_firewall", LOST, text, audit_ids, (advice,)),
-            kind="guest_firewall" if destination.machine else "",  # seen to arrive there
-            resource=destination.resource,
-            likely=True,
-        )
-    )
-    case.cover("wire", "cleared", audit_ids, f"packets reach {destination.label}; the guest does not answer")
-
-
-def _report_fault(case: Case, finding: dict[str, Any], captured: Captured, source: End, destination: End) -> None:
-    layer = "guest_firewall" if finding.get("blame") in GUEST else "wire"
+def _report_fault(wire: Wire, finding: Row) -> None:
     title, detail = one_line(str(finding.get("title")), 160), one_line(str(finding.get("detail")), 240)
     actions = tuple(
         f"On {one_line(str(item.get('run_on')), 60)}: {one_line(str(item.get('command')), 200)}"
         for item in finding.get("remediation") or ()
         if isinstance(item, dict)
     )
-    text = f"The capture at {captured.end.label} shows: {title}. {detail}"
-    case.blame(
+    at_an_end = finding.get("blame") in AT_AN_END
+    forward = wire.traffic.of_ends(who_of(finding)) == "forward"
+    kinds = _open_kinds(wire, finding)
+    at_source = (forward if not at_an_end else finding.get("blame") == "client") and finding["kind"] not in ATTEMPTS
+    _, resource = wire.end_of(finding, sends=at_source if forward else not at_source)
+    kind = kinds[0] if len(kinds) == 1 and resource else ""
+    layer = known_kinds()[kind].layer if kind else "guest_firewall" if at_an_end else "wire"
+    wire.case.blame(
         Cause(
-            *(layer, LOST, text, captured.audit_ids, actions),
-            kind=_kind(str(finding.get("kind")), layer),
-            resource=_suffering(finding, source, destination).resource,
+            *(layer, LOST, f"The capture at {wire.captured.label} shows: {title}. {detail}", wire.captured.audit_ids),
+            actions,
+            kind=kind,
+            resource=resource if kind else "",
             port=port_of(finding),
-            likely=finding.get("confidence") != "high" or len(kinds_seen_as(str(finding.get("kind")))) > 1,
+            likely=finding.get("confidence") != "high" or not kind or (finding.get("measured") or {}).get("slow") == 0,
         )
     )
-    if layer != "wire":
-        case.cover("wire", "cleared", captured.audit_ids, "packets pass in both directions; the fault is at an end")
+    if layer == "guest_firewall":
+        note = "packets pass in both directions; the fault is at an end"
+        wire.case.cover("wire", "cleared", wire.captured.audit_ids, note)
 
 
-def _kind(finding: str, layer: str) -> str:
-    """Return the only kind of fault that a capture shows so, at that layer if there are several; else nothing."""
-    kinds = {kind: known_kinds()[kind].layer for kind in kinds_seen_as(finding)}
-    if len(kinds) > 1:
-        kinds = {kind: of for kind, of in kinds.items() if of == layer}
-    return next(iter(kinds)) if len(kinds) == 1 and {*kinds.values()} <= {"wire", "guest_firewall"} else ""
+def _open_kinds(wire: Wire, finding: Row) -> tuple[str, ...]:
+    """Return the kinds of fault that a capture shows so and that nothing else rules out: a walk that passes rules out
+    what configuration tells, a guest that was read what it decides.
+    """
+    seen_as = str(finding.get("kind"))
+    walks = walks_of(wire.case.network, wire.candidate)
+    met = {hop.kind for way in walks for hop in way.hops}
+    passes = all(way.outcome == "passes" for way in walks)
+    inside = [wire.case.network.get(Guest, each) for each in arrivals(wire.case.network, wire.candidate)]
+    filters = any(guest is None or guest.packet_filter is None for guest in inside)
+    listens = any(guest is None or guest.listeners is None for guest in inside)
+    found = []
+    for kind in kinds_seen_as(seen_as):
+        layer = known_kinds()[kind].layer
+        if kind == "azure_firewall":
+            is_open = "firewall" in met and not passes
+        elif kind == "guest_firewall":
+            is_open = filters and not (seen_as == "port_unreachable" and wire.candidate.flow.protocol == "Udp")
+        elif kind == "not_listening":
+            is_open = listens and (seen_as != "port_unreachable" or wire.candidate.flow.protocol == "Udp")
+        else:
+            is_open = layer in ("wire", "load_balancer") or not passes
+        found += [kind] if is_open else []
+    return tuple(found)
 
 
-def _suffering(finding: dict[str, Any], source: End, destination: End) -> End:
-    """Return the end to which a finding is to be put down; of one of the path, the sender of the packets."""
-    if finding.get("blame") in GUEST:
-        return source if finding["blame"] == "client" else destination
-    return source if str(finding["who"]["src"]) == source.address else destination
+# ---------------------------------------------------------------------------------------------- traffic that works
 
 
-def _report_clean(
-    case: Case, symptom: Symptom, captured: Captured, source: End, destination: End, seen_besides: bool
-) -> bool:
+def _report_clean(wire: Wire, *, besides: bool) -> bool:
     """Clear the wire if the capture contains the traffic and shows no fault; without the traffic it proves nothing."""
-    packets, where = captured.capture.get("packets"), captured.end.label
-    if packets == 0:
-        case.not_verified("wire", f"the capture at {where} holds no packets", captured.audit_ids)
+    case, audit_ids, where = wire.case, wire.captured.audit_ids, wire.captured.label
+    if wire.captured.capture.get("packets") == 0:
+        case.not_verified("wire", f"the capture at {where} holds no packets", audit_ids)
         return False
-    rows = talks(captured, symptom, source, destination)
+    rows = wire.traffic.conversations(wire.captured)
     if not rows:
-        _report_no_traffic(case, symptom, captured, source, destination)
+        _report_no_traffic(wire)
         return False
     unanswered = sum(int(row.get("unanswered") or 0) for row in rows)
-    if unanswered or seen_besides:
+    if unanswered or besides:
         why = (
             f"{unanswered} attempts of it have no answer" if unanswered else "other traffic between the ends is broken"
         )
-        note = f"the capture at {where} holds packets of {symptom.flow_name}, but {why}, so the wire is not cleared"
-        case.state(f"{note[0].upper()}{note[1:]}.", *captured.audit_ids)
-        case.not_verified("wire", note, captured.audit_ids)
+        note = f"the capture at {where} holds packets of {wire.candidate}, but {why}, so the wire is not cleared"
+        case.state(f"{note[0].upper()}{note[1:]}.", *audit_ids)
+        case.not_verified("wire", note, audit_ids)
         return False
+    is_the_flow = wire.traffic.port_decides and not wire.traffic.any_source and not wire.is_translated
+    if is_the_flow and any(row.get("answered") for row in rows):
+        vetoed(case, wire.candidate, audit_ids)
     seen = sum(int(row.get("packets") or 0) for row in rows)
     text = f"The capture at {where} shows nothing broken between the two ends in {seen} packets of the traffic."
     earlier = case.layers.get("wire")
-    case.state(text, *captured.audit_ids)
-    case.cover("wire", "cleared", (*(earlier.audit_ids if earlier else ()), *captured.audit_ids), text)
+    case.state(text, *audit_ids)
+    case.cover("wire", "cleared", (*(earlier.audit_ids if earlier else ()), *audit_ids), text)
     return True
 
 
-def _report_no_traffic(case: Case, symptom: Symptom, captured: Captured, source: End, destination: End) -> None:
-    flow = f"{symptom.flow_name} between {source.label} and {destination.label}"
+def vetoed(case: Case, candidate: Candidate, audit_ids: Iterable[str]) -> tuple[Cause, ...]:
+    """Take back the causes from configuration for a candidate's flow, which a capture shows working; return them.
+
+    Their hypotheses become contradicted: two results of different tiers disagree about them.
+    """
+    records = tuple(audit_ids)
+    overruled = tuple(cause for cause in case.causes if cause.flow is not None and cause.flow == candidate.flow)
+    for cause in overruled:
+        case.causes.remove(cause)
+        case.statements = [each for each in case.statements if each[0] != cause.text]
+        kept = {action for other in case.causes for action in other.actions}
+        case.actions = [action for action in case.actions if action not in cause.actions or action in kept]
+        text = (
+            f"Configuration that was read says: {cause.text.rstrip('.')}. A capture shows {candidate} working, with "
+            "new connections that are answered. It is the more reliable of the two (tier 1), so this is not the cause."
+        )
+        case.state(text, *cause.audit_ids, *records)
+        if not any(other.layer == cause.layer for other in case.causes):
+            case.layers[cause.layer] = Layer("not_verified", (*cause.audit_ids, *records), text)
+            case.gaps.append((cause.layer, "what was read disagrees with a capture"))
+        case.resolved[cause.hypothesis] = "contradict"
+        arguments = {
+            "action": "contradict",
+            "id": cause.hypothesis,
+            "audit_ids": list(dict.fromkeys((*cause.audit_ids, *records))),
+            "higher_fidelity_source": f"tier 1: the packet capture read in {', '.join(records)}",
+            "description": one_line(text, 400),
+        }
+        case.verdicts.append(Call("manage_hypotheses", arguments))
+    return overruled
+
+
+def _report_no_traffic(wire: Wire) -> None:
+    where, flow = wire.captured.label, wire.candidate
     note = (
-        f"the capture at {captured.end.label} holds no packet of {flow}, so it proves nothing about the symptom"
-        if symptom.protocol.upper() in captured.complete
-        else f"the capture at {captured.end.label} does not show whether it holds packets of {flow}"
+        f"the capture at {where} holds no packet of {flow}, so it proves nothing about the symptom"
+        if flow.flow.protocol.upper() in wire.captured.complete
+        else f"the capture at {where} does not show whether it holds packets of {flow}"
     )
-    case.state(f"{note[0].upper()}{note[1:]}.", *captured.audit_ids)
-    case.not_verified("wire", note, captured.audit_ids)
-    case.actions.append(
-        f"Reproduce the symptom on {source.label} while the capture runs, for example with "
-        f"“{_reproduction(symptom, destination)}”, and investigate again."
+    wire.case.state(f"{note[0].upper()}{note[1:]}.", *wire.captured.audit_ids)
+    wire.case.not_verified("wire", note, wire.captured.audit_ids)
+    wire.case.actions.append(
+        f"Reproduce the symptom on {flow.source.label} while the capture runs, for example with "
+        f"“{_reproduction(flow)}”, and investigate again."
     )
 
 
-def _reproduction(symptom: Symptom, destination: End) -> str:
-    address = destination.address or destination.label
-    if symptom.protocol == "Icmp":
+def _reproduction(candidate: Candidate) -> str:
+    address, flow = candidate.destination.address or candidate.destination.label, candidate.flow
+    if not flow.has_ports:
         return shlex.join(["ping", "-c", "50", address])
-    kind = ["-u"] if symptom.protocol == "Udp" else []
-    probe = shlex.join(["nc", "-vz", "-w", "2", *kind, address, str(symptom.port or "PORT")])
-    return f"while sleep 2; do {probe}; done"
+    kind = ["-u"] if flow.protocol.casefold() == "udp" else []
+    port = "PORT" if flow.destination_port is None else str(flow.destination_port)
+    return f"while sleep 2; do {shlex.join(['nc', '-vz', '-w', '2', *kind, address, port])}; done"

@@ -76,7 +76,7 @@ def _may_tell(network: Network, complaint: Complaint, candidate: Candidate, mach
     if stop is None:
         return complaint.source_known or key(machine) != key(candidate.source.machine)
     if stop.kind == "guest":  # Another member of the pool may have the same fault.
-        return key(machine) in map(key, _arrived(walked))
+        return key(machine) in map(key, arrivals(network, candidate))
     for fault in explain(network, candidate.flow, source=candidate.source.interface or None):
         if fault.mend is None:
             return False
@@ -92,10 +92,15 @@ def machines_on_way(network: Network, candidate: Candidate) -> tuple[str, ...]:
     met = dict.fromkeys(_machines(network, walked))
     known = network.all(Machine)
     running = [each for each in met if (found := known.get(key(each))) is None or found.power in (None, "running")]
-    ends = [each for each in (candidate.destination.machine, *_arrived(walked), candidate.source.machine) if each]
+    ends = [*arrivals(network, candidate), *filter(None, [candidate.source.machine])]
     there = {key(each): each for each in running}
     order = dict.fromkeys(key(each) for each in ends if key(each) in there)
     return tuple(there[each] for each in (*order, *(other for other in there if other not in order)))
+
+
+def walks_of(network: Network, candidate: Candidate) -> tuple[Walk, ...]:
+    """Return the walk of a candidate's flow, and those by other members of a pool."""
+    return tuple(_ways(_walked(network, candidate)))
 
 
 def _walked(network: Network, candidate: Candidate) -> Walk:
@@ -116,11 +121,15 @@ def _machines(network: Network, walked: Walk) -> Iterator[str]:
             yield appliance.machine
 
 
-def _arrived(walked: Walk) -> Iterator[str]:
-    """Yield the machine at which each way of the packet ends."""
-    for way in _ways(walked):
-        met = [hop.resource for hop in way.hops if hop.kind == "machine" and hop.leg == "forward"]
-        yield from met[1:][-1:]
+def arrivals(network: Network, candidate: Candidate) -> tuple[str, ...]:
+    """Return the ids of the machines to which the packets are addressed, behind a load balancer its members."""
+    found = [candidate.destination.machine] if candidate.destination.machine else []
+    for hop in (hop for way in walks_of(network, candidate) for hop in way.hops):
+        if hop.kind == "machine" and hop.leg == "forward" and hop.sight is not None:
+            interface = network.get(Interface, hop.sight.interface)
+            if interface is not None and interface.has(hop.sight.flow.destination_address):
+                found.append(hop.resource)
+    return tuple({key(machine): machine for machine in found}.values())
 
 
 def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps[str]:

@@ -1,0 +1,121 @@
+"""Captures that the lab draws, read by the engine and judged: which fault, at which end, and what is no fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ghost.brain.offline.capture_verdict import examine_wire, vetoed
+from ghost.brain.offline.case import Case, Cause
+from tests.brain.wire_lab import LabTools, Result, case_of, complained, run_steps, world_of
+
+RESULTS, QUEUE = "10.80.2.5", "10.80.3.6"
+BROKER = ("guest-broker-queue", "results", "queue", 5672)
+
+
+def examined(
+    tmp_path: Path, scenario: str, source: str, destination: str, port: int | None, kind: Any = "unreachable",
+    case: Case | None = None, denied: tuple[str, ...] = (), findings: Any = None, **more: Any
+) -> tuple[Case, LabTools, list[str]]:  # fmt: skip
+    world = world_of(scenario)
+    case, tools = case or case_of(world), LabTools(world, tmp_path, denied, findings or {})
+    complaint, candidate = complained(world, source, destination, port, kind, **more)
+    return case, tools, [str(each) for each in run_steps(examine_wire(case, complaint, candidate), tools)]
+
+
+def told(case: Case) -> list[tuple[str, str]]:
+    """Kind and resource of each cause; the first words of what has no kind."""
+    return [(each.kind or each.layer, each.resource.rpartition("/")[2]) for each in case.causes]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "source", "destination", "port", "kind", "captured", "causes"),
+    [
+        (*BROKER, "unreachable", ["results", "queue"], [("guest_firewall", "queue")]),
+        ("guest-portal-ban", "portal-02", "records", 8443, "refused", ["portal-02"], [("guest_firewall", "records")]),
+        ("wire-loss", "app-vm-01", "db-vm-01", 5432, "slow", ["app-vm-01"], [("packet_loss", "app-vm-01")]),
+        ("wire-order-answers", "app-01", "db-01", 5432, "slow", ["app-01"], [("packet_loss", "db-01")]),
+        ("wire-lab-values", "portal-01", "results", 8443, "unreachable", ["portal-01"], [("tls_failure", "results")]),
+        ("wire-study-transfer", "scanner", "results", 8443, "unreachable", ["scanner"],
+         [("mtu_black_hole", "scanner")]),
+        ("two-late-shift", "records", "patients-db", 5432, "slow", ["records", "patients-db"],
+         [("packet_reordering", "records")]),
+        ("calm-sql-graph", "orders", "sql-vm", 1433, "slow", ["orders", "sql-vm"], []),
+        # What lies beyond the internet, and which member of a pool refuses, a capture at the source does not tell.
+        ("nat-nightly-feed", "nightly", "51.140.84.20", 443, "unreachable", ["nightly"], []),
+        ("lb-orders-half", "app-01", "10.50.3.100", 5432, "intermittent", ["app-01"], [("guest_firewall", "")]),
+        # Behind a load balancer, connections that go to the member itself look the same there.
+        ("lb-portal-checks", "nightly", "10.80.1.100", 443, "unreachable", ["nightly", "portal-01"], []),
+        # Ends swapped, and another port than the stated one.
+        ("guest-broker-queue", "queue", "results", 5672, "unreachable", ["queue"], []),
+        ("guest-broker-queue", "results", "queue", 5671, "unreachable", ["results"], []),
+    ],
+)  # fmt: skip
+def test_a_capture_tells_the_fault_and_where_it_is(
+    tmp_path: Path, scenario: str, source: str, destination: str, port: int, kind: str, captured: list[str],
+    causes: list[tuple[str, str]],
+) -> None:  # fmt: skip
+    case, tools, _ = examined(tmp_path, scenario, source, destination, port, kind)
+    assert (tools.captured, told(case)) == (captured, causes)
+    wire = case.layers["wire"].status
+    if not causes:
+        assert wire == ("cleared" if scenario.startswith("calm") else "not_verified")
+
+
+def half_open(document: Result) -> Result:
+    """Return the document as if the destination's SYN-ACKs were never acknowledged."""
+    found = {"kind": "syn_unanswered", "severity": "HIGH", "blame": "network", "protocol": "TCP", "confidence": "high",
+             "who": {"src": RESULTS, "dst": QUEUE, "port": 5672},
+             "measured": {"syn": 12, "syn_retransmitted": 8, "answered": 0, "syn_ack": 30}}  # fmt: skip
+    return {**document, "findings": [found]}
+
+
+@pytest.mark.parametrize("where", ["results", "queue"])
+def test_answers_that_get_lost_on_the_way_back_are_not_the_guests_silence(tmp_path: Path, where: str) -> None:
+    case, _, _ = examined(tmp_path, *BROKER, findings={where: half_open})
+    assert told(case) == [("wire", "")]
+    (cause,) = case.causes
+    assert ("whose guest does not take them" if where == "results" else "lost on the way back") in cause.text
+    assert cause.likely
+
+
+def test_a_port_that_only_the_capture_shows_is_walked_and_an_unknown_one_blames_nobody_unread(tmp_path: Path) -> None:
+    case, _, observed = examined(tmp_path, *BROKER[:3], None)
+    assert observed == ["TCP port 5672 from results to queue"]
+    assert told(case) == [("guest_firewall", "queue")]
+    case, tools, observed = examined(tmp_path, *BROKER[:3], 5671, port_origin="usual")
+    assert (tools.captured, observed) == (["results", "queue"], ["TCP port 5672 from results to queue"])
+
+
+def test_a_source_that_was_not_named_is_looked_for_at_the_destination(tmp_path: Path) -> None:
+    case, tools, _ = examined(tmp_path, "guest-broker-queue", "portal-01", "queue", 5672, source_known=False)
+    assert (tools.captured, told(case)) == (["queue"], [("guest_firewall", "queue")])
+
+
+def test_a_denied_capture_is_replaced_by_the_guests_and_the_layer_says_why(tmp_path: Path) -> None:
+    case, tools, again = examined(tmp_path, *BROKER, denied=("capture",))
+    assert (tools.captured, tools.inspected, again) == (["results"], ["queue"], ["TCP port 5672 from results to queue"])
+    assert 'the capture at results was denied (reason given: "not now")' in case.layers["wire"].note
+    assert not case.causes
+
+
+def test_a_capture_of_working_traffic_overrules_what_configuration_says_of_it(tmp_path: Path) -> None:
+    world = world_of("calm-sql-graph")
+    case = case_of(world)
+    _, candidate = complained(world, "orders", "sql-vm", 1433)
+    other = replace(candidate.flow, destination_port=1434)
+    for flow, rule in ((candidate.flow, "deny-sql"), (other, "deny-other")):
+        text = f"The rule {rule} denies it."
+        case.blame(Cause("nsg_inbound", "H1", text, ("s_1",), (f"Remove {rule}",), kind="security_rule", flow=flow))
+    _, tools, _ = examined(tmp_path, "calm-sql-graph", "orders", "sql-vm", 1433, "slow", case)
+    assert [cause.text for cause in case.causes] == ["The rule deny-other denies it."]
+    assert case.layers["nsg_inbound"].status == "at_fault"
+    assert case.actions == ["Remove deny-other"]
+    (call,) = [call for call in tools.calls if call.arguments.get("action") == "contradict"]
+    assert (call.arguments["id"], case.resolved["H1"]) == ("H1", "contradict")
+    assert "tier 1" in call.arguments["higher_fidelity_source"]
+    assert any("tier 1" in text and "s_1" in ids for text, ids in case.statements)
+    assert not vetoed(case, candidate, ("s_9",))

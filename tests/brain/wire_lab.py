@@ -1,0 +1,124 @@
+"""Machines of the lab for the parts of the offline brain that look at guests and captures, without the agent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from ghost.brain.offline.case import Case
+from ghost.brain.offline.complaint import Candidate, Complaint, End, Kind
+from ghost.brain.offline.guest_inspection import SCRIPT
+from ghost.brain.offline.steps import Call, Question, Steps
+from ghost.lab.guest import run_script
+from ghost.lab.scenario import load_scenario
+from ghost.lab.wire.packet_generator import synthesize
+from ghost.lab.world import World
+from ghost.net import Flow, Guest
+from ghost.pcap.analysis import analyse
+from ghost.pcap.findings import find
+from ghost.pcap.report.semantic.conversation_summary import findings_document
+
+NOW = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
+LAST_BYTES = 4096
+Result = dict[str, Any]
+
+
+@cache
+def world_of(scenario: str) -> World:
+    world = load_scenario(scenario).world
+    assert world is not None
+    return world
+
+
+def case_of(world: World) -> Case:
+    """Return a case whose network is all that Azure tells of a world: no guests."""
+    return Case("it hangs", network=world.network.without(Guest))
+
+
+def end_of(world: World, name: str) -> End:
+    if name not in {machine.name for machine in world.machines}:
+        return End(name, name)
+    (interface,) = world.network.interfaces_with(world.address_of(name))
+    return End(name, world.address_of(name), interface.machine or "", interface.id)
+
+
+def complained(
+    world: World, source: str, destination: str, port: int | None, kind: Kind = "unreachable", **more: Any
+) -> tuple[Complaint, Candidate]:
+    ends = end_of(world, source), end_of(world, destination)
+    flow = Flow(more.pop("protocol", "Tcp"), ends[0].address, None, ends[1].address, port)
+    origin = more.pop("port_origin", "" if port is None else "stated")
+    candidate = Candidate(flow, *ends, port_origin=origin)
+    return Complaint("it hangs", kind, ((candidate,),), **more), candidate
+
+
+def printed(world: World, machine: str, **changed: Any) -> str:
+    """Return the streams of the script inside a machine, as Azure gives them."""
+    ran = run_script(world, replace(world.machine(machine), **changed), SCRIPT, NOW)
+    out, err = (text.encode()[-LAST_BYTES:].decode(errors="ignore") for text in (ran.out, ran.err))
+    return f"Enable succeeded: \n[stdout]\n{out}\n[stderr]\n{err}"
+
+
+@dataclass
+class LabTools:
+    """Answers the calls of a step from a world. `denied`: words of commands, or machines to capture at."""
+
+    world: World
+    folder: Any
+    denied: tuple[str, ...] = ()
+    findings: Mapping[str, Callable[[Result], Result]] = field(default_factory=dict)
+    """What is changed of the engine's document of a capture, by machine."""
+    inspected: list[str] = field(default_factory=list)
+    captured: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+    def answer(self, call: Call) -> Result:
+        self.calls.append(call)
+        record = {"audit_id": f"s_{len(self.calls)}"}
+        if call.name == "capture_traffic":
+            name = str(call.arguments["target"]).rpartition("/")[2]
+            self.captured.append(name)
+            if "capture" in self.denied:
+                ids = [record["audit_id"]]
+                return {"status": "task_cancelled", "user_denied": True, "denial_reason": "not now",
+                        "shell_audit_ids": ids}  # fmt: skip
+            return {"status": "task_completed", "task_id": name, "result": {"local_pcap_path": f"/c/{name}.cap"}}
+        if call.name != "run_shell_cmd":
+            return {"status": "ok"}
+        words = shlex.split(call.arguments["command"])
+        if any(word in self.denied for word in words):
+            return {"status": "denied", "denial_reason": "not at night", **record}
+        return {"status": "completed", "exit_code": 0, "output": json.dumps(self._output(words)), **record}
+
+    def _output(self, words: Sequence[str]) -> Any:
+        if words[0] == "pcap-forensics":
+            return self._document(words[1].removeprefix("/c/").removesuffix(".cap"))
+        if "run-command" in words:
+            name = words[words.index("-n") + 1]
+            self.inspected.append(name)
+            return {"value": [{"message": printed(self.world, name)}]}
+        region = self.world.location_of(self.world.machines[0].resource_group)
+        return [{"name": "capturestore", "group": "rg", "location": region, "publisher": "NetworkWatcher"}]
+
+    def _document(self, machine: str) -> Result:
+        path = self.folder / f"{machine}.pcap"
+        path.write_bytes(synthesize(self.world, machine, NOW, 60.0, 1))
+        analysis = analyse(path)
+        document = json.loads(json.dumps(findings_document(analysis, find(analysis)), default=str))
+        return self.findings.get(machine, lambda found: found)(document)
+
+
+def run_steps(steps: Steps[Any], tools: LabTools) -> Any:
+    """Run a generator of steps to its end and return its value."""
+    try:
+        step = next(steps)
+        while True:
+            assert not isinstance(step, Question)
+            step = steps.send([tools.answer(call) for call in step.calls])
+    except StopIteration as stop:
+        return stop.value
