@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +16,11 @@ BROKER = ("guest-broker-queue", "results", "queue", 5672)
 
 
 def examined(
-    tmp_path: Path, scenario: str, source: str, destination: str, port: int | None, kind: Any = "unreachable",
+    scenario: str, source: str, destination: str, port: int | None, kind: Any = "unreachable",
     case: Case | None = None, denied: tuple[str, ...] = (), findings: Any = None, **more: Any
 ) -> tuple[Case, LabTools, list[str]]:  # fmt: skip
     world = world_of(scenario)
-    case, tools = case or case_of(world), LabTools(world, tmp_path, denied, findings or {})
+    case, tools = case or case_of(world), LabTools(scenario, denied, findings or {})
     complaint, candidate = complained(world, source, destination, port, kind, **more)
     return case, tools, [str(each) for each in run_steps(examine_wire(case, complaint, candidate), tools)]
 
@@ -37,7 +36,6 @@ def told(case: Case) -> list[tuple[str, str]]:
         (*BROKER, "unreachable", ["results", "queue"], [("guest_firewall", "queue")]),
         ("guest-portal-ban", "portal-02", "records", 8443, "refused", ["portal-02"], [("guest_firewall", "records")]),
         ("wire-loss", "app-vm-01", "db-vm-01", 5432, "slow", ["app-vm-01"], [("packet_loss", "app-vm-01")]),
-        ("wire-order-answers", "app-01", "db-01", 5432, "slow", ["app-01"], [("packet_loss", "db-01")]),
         ("wire-lab-values", "portal-01", "results", 8443, "unreachable", ["portal-01"], [("tls_failure", "results")]),
         ("wire-study-transfer", "scanner", "results", 8443, "unreachable", ["scanner"],
          [("mtu_black_hole", "scanner")]),
@@ -55,10 +53,10 @@ def told(case: Case) -> list[tuple[str, str]]:
     ],
 )  # fmt: skip
 def test_a_capture_tells_the_fault_and_where_it_is(
-    tmp_path: Path, scenario: str, source: str, destination: str, port: int, kind: str, captured: list[str],
+    scenario: str, source: str, destination: str, port: int, kind: str, captured: list[str],
     causes: list[tuple[str, str]],
 ) -> None:  # fmt: skip
-    case, tools, _ = examined(tmp_path, scenario, source, destination, port, kind)
+    case, tools, _ = examined(scenario, source, destination, port, kind)
     assert (tools.captured, told(case)) == (captured, causes)
     wire = case.layers["wire"].status
     if not causes:
@@ -74,35 +72,35 @@ def half_open(document: Result) -> Result:
 
 
 @pytest.mark.parametrize("where", ["results", "queue"])
-def test_answers_that_get_lost_on_the_way_back_are_not_the_guests_silence(tmp_path: Path, where: str) -> None:
-    case, _, _ = examined(tmp_path, *BROKER, findings={where: half_open})
+def test_answers_that_get_lost_on_the_way_back_are_not_the_guests_silence(where: str) -> None:
+    case, _, _ = examined(*BROKER, findings={where: half_open})
     assert told(case) == [("wire", "")]
     (cause,) = case.causes
     assert ("whose guest does not take them" if where == "results" else "lost on the way back") in cause.text
     assert cause.likely
 
 
-def test_a_port_that_only_the_capture_shows_is_walked_and_an_unknown_one_blames_nobody_unread(tmp_path: Path) -> None:
-    case, _, observed = examined(tmp_path, *BROKER[:3], None)
+def test_a_port_that_only_the_capture_shows_is_walked_and_an_unknown_one_blames_nobody_unread() -> None:
+    case, _, observed = examined(*BROKER[:3], None)
     assert observed == ["TCP port 5672 from results to queue"]
     assert told(case) == [("guest_firewall", "queue")]
-    case, tools, observed = examined(tmp_path, *BROKER[:3], 5671, port_origin="usual")
+    case, tools, observed = examined(*BROKER[:3], 5671, port_origin="usual")
     assert (tools.captured, observed) == (["results", "queue"], ["TCP port 5672 from results to queue"])
 
 
-def test_a_source_that_was_not_named_is_looked_for_at_the_destination(tmp_path: Path) -> None:
-    case, tools, _ = examined(tmp_path, "guest-broker-queue", "portal-01", "queue", 5672, source_known=False)
+def test_a_source_that_was_not_named_is_looked_for_at_the_destination() -> None:
+    case, tools, _ = examined("guest-broker-queue", "portal-01", "queue", 5672, source_known=False)
     assert (tools.captured, told(case)) == (["queue"], [("guest_firewall", "queue")])
 
 
-def test_a_denied_capture_is_replaced_by_the_guests_and_the_layer_says_why(tmp_path: Path) -> None:
-    case, tools, again = examined(tmp_path, *BROKER, denied=("capture",))
+def test_a_denied_capture_is_replaced_by_the_guests_and_the_layer_says_why() -> None:
+    case, tools, again = examined(*BROKER, denied=("capture",))
     assert (tools.captured, tools.inspected, again) == (["results"], ["queue"], ["TCP port 5672 from results to queue"])
     assert 'the capture at results was denied (reason given: "not now")' in case.layers["wire"].note
     assert not case.causes
 
 
-def test_a_capture_of_working_traffic_overrules_what_configuration_says_of_it(tmp_path: Path) -> None:
+def test_a_capture_of_working_traffic_overrules_what_configuration_says_of_it() -> None:
     world = world_of("calm-sql-graph")
     case = case_of(world)
     _, candidate = complained(world, "orders", "sql-vm", 1433)
@@ -110,7 +108,7 @@ def test_a_capture_of_working_traffic_overrules_what_configuration_says_of_it(tm
     for flow, rule in ((candidate.flow, "deny-sql"), (other, "deny-other")):
         text = f"The rule {rule} denies it."
         case.blame(Cause("nsg_inbound", "H1", text, ("s_1",), (f"Remove {rule}",), kind="security_rule", flow=flow))
-    _, tools, _ = examined(tmp_path, "calm-sql-graph", "orders", "sql-vm", 1433, "slow", case)
+    _, tools, _ = examined("calm-sql-graph", "orders", "sql-vm", 1433, "slow", case)
     assert [cause.text for cause in case.causes] == ["The rule deny-other denies it."]
     assert case.layers["nsg_inbound"].status == "at_fault"
     assert case.actions == ["Remove deny-other"]

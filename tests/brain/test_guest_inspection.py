@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ def inspected(
     scenario: str, source: str, destination: str, port: int, denied: tuple[str, ...] = ()
 ) -> tuple[Case, LabTools, list[Fault]]:
     world = world_of(scenario)
-    case, tools = case_of(world), LabTools(world, Path(), denied)
+    case, tools = case_of(world), LabTools(scenario, denied)
     complaint, candidate = complained(world, source, destination, port)
     run_steps(inspect_guests(case, complaint, [candidate]), tools)
     faults = explain(case.network, candidate.flow)

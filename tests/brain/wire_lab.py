@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ghost.brain.offline.case import Case
@@ -22,6 +24,7 @@ from ghost.net import Flow, Guest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
 from ghost.pcap.report.semantic.conversation_summary import findings_document
+from ghost.pcap.report.semantic.token_budget import dump
 
 NOW = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
 LAST_BYTES = 4096
@@ -66,16 +69,19 @@ def printed(world: World, machine: str, **changed: Any) -> str:
 
 @dataclass
 class LabTools:
-    """Answers the calls of a step from a world. `denied`: words of commands, or machines to capture at."""
+    """Answers the calls of a step from a scenario's world. `denied`: words of commands, or `capture`."""
 
-    world: World
-    folder: Any
+    scenario: str
     denied: tuple[str, ...] = ()
     findings: Mapping[str, Callable[[Result], Result]] = field(default_factory=dict)
     """What is changed of the engine's document of a capture, by machine."""
     inspected: list[str] = field(default_factory=list)
     captured: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+
+    @property
+    def world(self) -> World:
+        return world_of(self.scenario)
 
     def answer(self, call: Call) -> Result:
         self.calls.append(call)
@@ -106,11 +112,18 @@ class LabTools:
         return [{"name": "capturestore", "group": "rg", "location": region, "publisher": "NetworkWatcher"}]
 
     def _document(self, machine: str) -> Result:
-        path = self.folder / f"{machine}.pcap"
-        path.write_bytes(synthesize(self.world, machine, NOW, 60.0, 1))
-        analysis = analyse(path)
-        document = json.loads(json.dumps(findings_document(analysis, find(analysis)), default=str))
+        document = json.loads(_document(self.scenario, machine))
         return self.findings.get(machine, lambda found: found)(document)
+
+
+@cache
+def _document(scenario: str, machine: str) -> str:
+    """Return what the engine prints of a capture at a machine of a scenario."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{machine}.pcap"
+        path.write_bytes(synthesize(world_of(scenario), machine, NOW, 60.0, 1))
+        analysis = analyse(path)
+        return dump(findings_document(analysis, find(analysis)))
 
 
 def run_steps(steps: Steps[Any], tools: LabTools) -> Any:
