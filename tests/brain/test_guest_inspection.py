@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ghost.brain.offline.case import Case
 from ghost.brain.offline.guest_inspection import inside_of, inspect_guests
-from ghost.net import explain
+from ghost.net import Machine, explain
 from tests.brain.wire_lab import LabTools, case_of, complained, printed, run_steps, world_of
 
 Fault = tuple[str, str]
@@ -54,6 +55,17 @@ def test_the_layer_is_cleared_by_guests_that_were_read_and_a_denial_is_told_with
     case, _, _ = inspected("guest-broker-queue", "results", "queue", 5672, denied=("queue",))
     assert case.layers["guest_firewall"].status == "not_verified"
     assert 'queue was not read inside: the command was denied ("not at night")' in case.layers["guest_firewall"].note
+
+
+def test_a_windows_machine_is_not_asked_in_the_words_of_linux() -> None:
+    world = world_of("guest-broker-queue")
+    case, tools = case_of(world), LabTools("guest-broker-queue")
+    complaint, candidate = complained(world, "nightly", "queue", 5672)
+    machines = case.network.all(Machine).values()
+    case.network = case.network.with_resources(Machine, [replace(each, os="Windows") for each in machines])
+    run_steps(inspect_guests(case, complaint, [candidate]), tools)
+    assert not tools.inspected
+    assert "queue runs Windows" in case.layers["guest_firewall"].note
 
 
 def test_what_run_command_cuts_off_is_unknown_and_only_what_the_rest_drops_is_certain() -> None:

@@ -82,6 +82,7 @@ def machines(answer: Any, reference: str = "") -> list[Machine]:
             id=text_of(fields, "id"),
             reference=reference,
             power=_power(fields),
+            os=str(object_of(object_of(fields, "storageprofile", {}), "osdisk", {}).get("ostype") or ""),
             scale_set=id_of(fields, "virtualmachinescaleset"),
         )
         for fields in resources_in(answer)

@@ -202,6 +202,8 @@ class Machine(Resource):
 
     power: str | None = None
     """`running`, `deallocated`, ...; None if it was not read."""
+    os: str = ""
+    """`Linux` or `Windows`; empty if it was not told."""
     scale_set: str | None = None
     """Id of the flexible scale set that it is of."""
 

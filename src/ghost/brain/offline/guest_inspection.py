@@ -136,7 +136,10 @@ def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps
     """Read one machine inside; return why it, or a part of it, is not known."""
     place, name = resource_id(machine), name_of(machine)
     if place is None or len(place.names) != 1:
-        return f"{name} is an instance of a scale set, which run-command reads by another command"
+        return f"{name} is an instance of a scale set, whose inside is not read"
+    known = case.network.get(Machine, machine)
+    if known is not None and known.os.casefold() == "windows":
+        return f"{name} runs Windows, whose firewall and sockets are not read"
     (answer,) = yield from read(
         case,
         f"Azure does not show what {name} does inside, so I read its packet filter, sockets and routes by run-command. "
@@ -153,12 +156,12 @@ def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps
     inside = inside_of(machine, message_of(answer), answer.record or "", six=_is_six(candidates))
     if inside is None:
         return f"what run-command printed on {name} is not of the script"
-    known = case.network.with_resources(Guest, [inside.guest])
+    read_so = case.network.with_resources(Guest, [inside.guest])
     if inside.part_of_filter is not None:
         partly = case.network.with_resources(Guest, [inside.part_of_filter])
         if any(_stopped_at(partly, candidate, machine) for candidate in candidates):
-            known = partly
-    case.network = known
+            read_so = partly
+    case.network = read_so
     return f"of {name}: {', '.join(inside.unknown)}" if inside.unknown else ""
 
 
@@ -168,9 +171,7 @@ def _refused(case: Case, name: str, answer: Reading) -> str:
             f"Look inside {name} by hand: ss -ltnup; nft list ruleset; iptables-save; ip route; ip rule. "
             "A capture there shows only whether packets arrive and are answered."
         )
-    windows = "RunPowerShellScript" in answer.why or "was not found for Windows" in answer.why
-    why = "it runs Windows, whose firewall is not read" if windows else answer.why
-    return f"{name} was not read inside: {why}"
+    return f"{name} was not read inside: {answer.why}"
 
 
 def _is_six(candidates: Iterable[Candidate]) -> bool:
