@@ -39,8 +39,8 @@ def told(case: Case) -> list[tuple[str, str]]:
         ("wire-lab-values", "portal-01", "results", 8443, "unreachable", ["portal-01"], [("tls_failure", "results")]),
         ("wire-study-transfer", "scanner", "results", 8443, "unreachable", ["scanner"],
          [("mtu_black_hole", "scanner")]),
-        ("two-late-shift", "records", "patients-db", 5432, "slow", ["records", "patients-db"],
-         [("packet_reordering", "records")]),
+        ("two-late-shift", "results", "queue", 5672, "unreachable", ["results", "results"],
+         [("idle_timeout", "results")]),
         ("calm-sql-graph", "orders", "sql-vm", 1433, "slow", ["orders", "sql-vm"], []),
         # What lies beyond the internet, and which member of a pool refuses, a capture at the source does not tell.
         ("nat-nightly-feed", "nightly", "51.140.84.20", 443, "unreachable", ["nightly"], []),
@@ -69,6 +69,20 @@ def half_open(document: Result) -> Result:
              "who": {"src": RESULTS, "dst": QUEUE, "port": 5672},
              "measured": {"syn": 12, "syn_retransmitted": 8, "answered": 0, "syn_ack": 30}}  # fmt: skip
     return {**document, "findings": [found]}
+
+
+def overtaken(document: Result) -> Result:
+    """Return the document as if many segments were overtaken, and some of them passed for lost."""
+    who = {"src": RESULTS, "dst": QUEUE, "port": 5672}
+    shared = {"severity": "MEDIUM", "blame": "network", "protocol": "TCP", "confidence": "high", "who": who}
+    lost = {"kind": "loss", "measured": {"loss_pct": 1.2, "lost_before_capture_point": 12}}
+    return {**document, "findings": [{**shared, "kind": "reordering", "measured": {"reordered": 104}},
+                                     {**shared, **lost}]}  # fmt: skip
+
+
+def test_segments_that_were_overtaken_are_not_counted_as_lost() -> None:
+    case, _, _ = examined(*BROKER, "slow", findings={"results": overtaken})
+    assert told(case) == [("packet_reordering", "results")]
 
 
 @pytest.mark.parametrize("where", ["results", "queue"])

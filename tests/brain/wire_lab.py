@@ -75,6 +75,8 @@ class LabTools:
     denied: tuple[str, ...] = ()
     findings: Mapping[str, Callable[[Result], Result]] = field(default_factory=dict)
     """What is changed of the engine's document of a capture, by machine."""
+    seconds: int = 0
+    """Of the last capture."""
     inspected: list[str] = field(default_factory=list)
     captured: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
@@ -89,11 +91,16 @@ class LabTools:
         if call.name == "capture_traffic":
             name = str(call.arguments["target"]).rpartition("/")[2]
             self.captured.append(name)
+            self.seconds = int(call.arguments["duration_seconds"])
             if "capture" in self.denied:
                 ids = [record["audit_id"]]
                 return {"status": "task_cancelled", "user_denied": True, "denial_reason": "not now",
                         "shell_audit_ids": ids}  # fmt: skip
-            return {"status": "task_completed", "task_id": name, "result": {"local_pcap_path": f"/c/{name}.cap"}}
+            return {
+                "status": "task_completed",
+                "task_id": name,
+                "result": {"local_pcap_path": f"/{len(self.calls)}/{name}.cap"},
+            }
         if call.name != "run_shell_cmd":
             return {"status": "ok"}
         words = shlex.split(call.arguments["command"])
@@ -103,7 +110,7 @@ class LabTools:
 
     def _output(self, words: Sequence[str]) -> Any:
         if words[0] == "pcap-forensics":
-            return self._document(words[1].removeprefix("/c/").removesuffix(".cap"))
+            return self._document(Path(words[1]).stem)
         if "run-command" in words:
             name = words[words.index("-n") + 1]
             self.inspected.append(name)
@@ -112,16 +119,16 @@ class LabTools:
         return [{"name": "capturestore", "group": "rg", "location": region, "publisher": "NetworkWatcher"}]
 
     def _document(self, machine: str) -> Result:
-        document = json.loads(_document(self.scenario, machine))
+        document = json.loads(_document(self.scenario, machine, self.seconds))
         return self.findings.get(machine, lambda found: found)(document)
 
 
 @cache
-def _document(scenario: str, machine: str) -> str:
+def _document(scenario: str, machine: str, seconds: int) -> str:
     """Return what the engine prints of a capture at a machine of a scenario."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{machine}.pcap"
-        path.write_bytes(synthesize(world_of(scenario), machine, NOW, 60.0, 1))
+        path.write_bytes(synthesize(world_of(scenario), machine, NOW, seconds, 1))
         analysis = analyse(path)
         return dump(findings_document(analysis, find(analysis)))
 

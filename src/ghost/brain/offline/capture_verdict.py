@@ -17,7 +17,7 @@ from ghost.brain.offline.guest_inspection import arrivals, inspect_guests, walks
 from ghost.brain.offline.hypothesis_catalogue import LOST, activate
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
-from ghost.brain.offline.wire_captures import Row, capture_at
+from ghost.brain.offline.wire_captures import BRIEF_SECONDS, LONG_SECONDS, Row, capture_at
 from ghost.brain.offline.wire_traffic import ATTEMPTS, Wire, judged, port_of, who_of
 from ghost.net import Guest, explain, kinds_seen_as, known_kinds
 from ghost.text import one_line
@@ -46,7 +46,14 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         case.not_verified("wire", "neither end is a machine of the tenant, so no capture is possible")
         return ()
     here, *others = places
-    captured = yield from capture_at(case, here, str(candidate))
+    seconds = LONG_SECONDS if complaint.kind in ("intermittent", "reset") else BRIEF_SECONDS
+    captured = yield from capture_at(case, here, str(candidate), seconds)
+    if captured is not None and seconds < LONG_SECONDS and _needs_longer(judged(case, complaint, candidate, captured)):
+        case.say(
+            "Requests without an answer at its end may be answered later, or were on a connection that something "
+            "forgot: a longer capture shows which."
+        )
+        captured = (yield from capture_at(case, here, str(candidate), LONG_SECONDS)) or captured
     if captured is None:
         if complaint.kind not in DEGRADED and not any(case.network.get(Guest, each) for each in there):
             case.say("Without a capture, the inside of the machines may tell it.")
@@ -60,7 +67,7 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     clean = yield from _captured_clean(wire, others)
     if clean and complaint.kind in DEGRADED and others:
         case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
-        again = yield from capture_at(case, others[0], str(candidate))
+        again = yield from capture_at(case, others[0], str(candidate), seconds)
         if again is not None:
             yield from _captured_clean(judged(case, complaint, candidate, again), [])
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
@@ -70,6 +77,15 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     elif layer is not None and layer.status == "cleared":
         refute(case, LOST, layer.audit_ids)
     return observed
+
+
+def _needs_longer(wire: Wire) -> bool:
+    """Return whether requests have no answer when the capture ends, and none was late."""
+    return any(_never_answered(each) for each in wire.captured.findings if wire.traffic.holds(each))
+
+
+def _never_answered(finding: Row) -> bool:
+    return finding.get("kind") == "slow_application" and (finding.get("measured") or {}).get("slow") == 0
 
 
 def _captured_clean(wire: Wire, others: list[str]) -> Steps[bool]:
@@ -228,7 +244,7 @@ def _report_fault(wire: Wire, finding: Row) -> None:
             kind=kind,
             resource=resource if kind else "",
             port=port_of(finding),
-            likely=finding.get("confidence") != "high" or not kind or (finding.get("measured") or {}).get("slow") == 0,
+            likely=finding.get("confidence") != "high" or not kind or _never_answered(finding),
         )
     )
     if layer == "guest_firewall":

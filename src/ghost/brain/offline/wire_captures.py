@@ -12,7 +12,9 @@ from ghost.brain.offline.steps import Call, Steps
 from ghost.net import Interface, Machine, Network, VirtualNetwork, key, name_of
 from ghost.text import one_line
 
-DURATION_SECONDS: Final = 60
+BRIEF_SECONDS: Final = 60
+LONG_SECONDS: Final = 300
+"""Azure's load balancers, firewalls and gateways forget connections after 4 minutes, by default."""
 MAX_CHECKS: Final = 15
 """Maximum checks of one capture; each polls for up to 45 seconds."""
 Row = dict[str, Any]
@@ -37,7 +39,7 @@ class Captured:
         return name_of(self.machine)
 
 
-def capture_at(case: Case, machine: str, traffic: str) -> Steps[Captured | None]:
+def capture_at(case: Case, machine: str, traffic: str, seconds: int = BRIEF_SECONDS) -> Steps[Captured | None]:
     """Capture at a machine and return the findings; None, with a note, if that is not possible. `traffic`: in words."""
     account = yield from _prepared(case, machine)
     place = resource_id(machine)
@@ -46,7 +48,7 @@ def capture_at(case: Case, machine: str, traffic: str) -> Steps[Captured | None]
     name = name_of(machine)
     (started,) = yield from run(
         case,
-        f"I capture {DURATION_SECONDS} seconds of traffic at {name} into the storage account {account}. "
+        f"I capture {seconds} seconds of traffic at {name} into the storage account {account}. "
         "Creating the capture needs your approval.",
         [
             Call(
@@ -55,7 +57,7 @@ def capture_at(case: Case, machine: str, traffic: str) -> Steps[Captured | None]
                     "target": machine,
                     "resource_group": place.group,
                     "storage_account": account,
-                    "duration_seconds": DURATION_SECONDS,
+                    "duration_seconds": seconds,
                     "investigation_context": traffic,
                     "hypothesis_ids": [LOST],
                 },

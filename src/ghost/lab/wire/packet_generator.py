@@ -115,7 +115,7 @@ def _add_traffic(scene: Scene, traffic: Traffic, captured: str, window: Window, 
         if number % stride:
             continue
         simulation, sees = Simulation(), {captured: window.watcher(moment)}
-        way, port = ways[number % len(ways)], FIRST_PORT + (first_port + number) % PORTS
+        way, port = ways[number // stride % len(ways)], FIRST_PORT + (first_port + number) % PORTS
         pair = host_pair(scene, simulation, random, way, sees, port, no_port=number in without_port)
         begin = _conversation(scene, traffic, way, pair, random).start
         if asked is not None:
