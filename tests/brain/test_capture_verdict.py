@@ -114,6 +114,13 @@ def test_a_denied_capture_is_replaced_by_the_guests_and_the_layer_says_why() -> 
     assert not case.causes
 
 
+def test_a_denial_that_names_the_other_end_is_taken_at_its_word() -> None:
+    world = world_of(BROKER[0])
+    case, tools = case_of(world), LabTools(BROKER[0], ("capture at results",), reason="results is frozen, use queue")
+    run_steps(examine_wire(case, *complained(world, *BROKER[1:])), tools)
+    assert (tools.captured, told(case)) == (["results", "queue"], [("guest_firewall", "queue")])
+
+
 def test_a_capture_of_working_traffic_overrules_what_configuration_says_of_it() -> None:
     world = world_of("calm-sql-graph")
     case = case_of(world)

@@ -69,12 +69,14 @@ def printed(world: World, machine: str, **changed: Any) -> str:
 
 @dataclass
 class LabTools:
-    """Answers the calls of a step from a scenario's world. `denied`: words of commands, or `capture`."""
+    """Answers the calls of a step from a scenario's world. `denied`: words of commands, `capture`, or `capture at NAME`."""
 
     scenario: str
     denied: tuple[str, ...] = ()
     findings: Mapping[str, Callable[[Result], Result]] = field(default_factory=dict)
     """What is changed of the engine's document of a capture, by machine."""
+    reason: str = "not now"
+    """Why captures are denied."""
     seconds: int = 0
     """Of the last capture."""
     inspected: list[str] = field(default_factory=list)
@@ -92,9 +94,9 @@ class LabTools:
             name = str(call.arguments["target"]).rpartition("/")[2]
             self.captured.append(name)
             self.seconds = int(call.arguments["duration_seconds"])
-            if "capture" in self.denied:
+            if {"capture", f"capture at {name}"} & set(self.denied):
                 ids = [record["audit_id"]]
-                return {"status": "task_cancelled", "user_denied": True, "denial_reason": "not now",
+                return {"status": "task_cancelled", "user_denied": True, "denial_reason": self.reason,
                         "shell_audit_ids": ids}  # fmt: skip
             return {
                 "status": "task_completed",

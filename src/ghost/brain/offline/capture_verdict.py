@@ -17,9 +17,9 @@ from ghost.brain.offline.guest_inspection import arrivals, inspect_guests, walks
 from ghost.brain.offline.hypothesis_catalogue import LOST, activate
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
-from ghost.brain.offline.wire_captures import BRIEF_SECONDS, LONG_SECONDS, Row, capture_at
+from ghost.brain.offline.wire_captures import BRIEF_SECONDS, LONG_SECONDS, Captured, Row, capture_at
 from ghost.brain.offline.wire_traffic import ATTEMPTS, Wire, judged, port_of, who_of
-from ghost.net import Guest, explain, kinds_seen_as, known_kinds
+from ghost.net import Guest, explain, kinds_seen_as, known_kinds, name_of
 from ghost.text import one_line
 
 LOSS: Final = {"loss", "rto_loss"}
@@ -48,18 +48,23 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     here, *others = places
     seconds = LONG_SECONDS if complaint.kind in ("intermittent", "reset") else BRIEF_SECONDS
     captured = yield from capture_at(case, here, str(candidate), seconds)
-    if captured is not None and seconds < LONG_SECONDS and _needs_longer(judged(case, complaint, candidate, captured)):
-        case.say(
-            "Requests without an answer at its end may be answered later, or were on a connection that something "
-            "forgot: a longer capture shows which."
-        )
-        captured = (yield from capture_at(case, here, str(candidate), LONG_SECONDS)) or captured
-    if captured is None:
+    if not isinstance(captured, Captured) and others and (not captured.denied or _names(captured.reason, others[0])):
+        case.say(f"I capture at {name_of(others[0])} instead.")
+        here, others = others[0], []
+        captured = yield from capture_at(case, here, str(candidate), seconds)
+    if not isinstance(captured, Captured):
         if complaint.kind not in DEGRADED and not any(case.network.get(Guest, each) for each in there):
             case.say("Without a capture, the inside of the machines may tell it.")
             yield from inspect_guests(case, complaint, [candidate])
             return (candidate,)
         return ()
+    if seconds < LONG_SECONDS and _needs_longer(judged(case, complaint, candidate, captured)):
+        case.say(
+            "Requests without an answer at its end may be answered later, or were on a connection that something "
+            "forgot: a longer capture shows which."
+        )
+        longer = yield from capture_at(case, here, str(candidate), LONG_SECONDS)
+        captured = longer if isinstance(longer, Captured) else captured
     wire = judged(case, complaint, candidate, captured)
     observed = _observed(wire)
     if any(explain(case.network, each.flow, source=each.source.interface or None) for each in observed):
@@ -68,7 +73,7 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     if clean and complaint.kind in DEGRADED and others:
         case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
         again = yield from capture_at(case, others[0], str(candidate), seconds)
-        if again is not None:
+        if isinstance(again, Captured):
             yield from _captured_clean(judged(case, complaint, candidate, again), [])
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
     layer = case.layers.get("wire")
@@ -77,6 +82,11 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     elif layer is not None and layer.status == "cleared":
         refute(case, LOST, layer.audit_ids)
     return observed
+
+
+def _names(reason: str, machine: str) -> bool:
+    """Return whether a person who denied a capture named this machine: as where to capture, since it is the other."""
+    return re.search(rf"(?<![\w-]){re.escape(name_of(machine))}(?![\w-])", reason, re.IGNORECASE) is not None
 
 
 def _needs_longer(wire: Wire) -> bool:

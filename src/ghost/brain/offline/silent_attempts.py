@@ -6,7 +6,7 @@ from ghost.brain.offline.case import Cause
 from ghost.brain.offline.guest_inspection import arrivals
 from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.steps import Steps
-from ghost.brain.offline.wire_captures import Row, capture_at
+from ghost.brain.offline.wire_captures import Captured, Row, capture_at
 from ghost.brain.offline.wire_traffic import Wire, judged, port_of
 from ghost.net import Guest, key
 
@@ -37,7 +37,7 @@ def judge_unanswered(wire: Wire, finding: Row, others: list[str]) -> Steps[None]
         return
     case.say("To see whether they arrive I also capture at the other end.")
     arriving = yield from capture_at(case, there[0], str(wire.candidate))
-    if arriving is None:
+    if not isinstance(arriving, Captured):
         case.not_verified("wire", f"{text}; whether they arrive could not be verified", here.audit_ids)
         return
     _compare(judged(case, wire.complaint, wire.candidate, arriving), text, (*here.audit_ids, *arriving.audit_ids))

@@ -39,12 +39,21 @@ class Captured:
         return name_of(self.machine)
 
 
-def capture_at(case: Case, machine: str, traffic: str, seconds: int = BRIEF_SECONDS) -> Steps[Captured | None]:
-    """Capture at a machine and return the findings; None, with a note, if that is not possible. `traffic`: in words."""
+@dataclass(frozen=True)
+class Uncaptured:
+    """There is no capture; the case's layer says why."""
+
+    denied: bool = False
+    reason: str = ""
+    """Given by who denied it."""
+
+
+def capture_at(case: Case, machine: str, traffic: str, seconds: int = BRIEF_SECONDS) -> Steps[Captured | Uncaptured]:
+    """Capture at a machine and return the findings. `traffic`: in words."""
     account = yield from _prepared(case, machine)
     place = resource_id(machine)
     if account is None or place is None:
-        return None
+        return Uncaptured()
     name = name_of(machine)
     (started,) = yield from run(
         case,
@@ -65,8 +74,8 @@ def capture_at(case: Case, machine: str, traffic: str, seconds: int = BRIEF_SECO
         ],
     )
     finished = yield from _finished(case, name, started)
-    if finished is None:
-        return None
+    if isinstance(finished, Uncaptured):
+        return finished
     return (yield from _findings(case, machine, finished))
 
 
@@ -133,8 +142,8 @@ def _region(location: Any) -> str:
     return "".join(c for c in str(location or "").lower() if c.isalnum())
 
 
-def _finished(case: Case, name: str, started: Row) -> Steps[Row | None]:
-    """Return the task's result once it completes; None, with a note, for any other end."""
+def _finished(case: Case, name: str, started: Row) -> Steps[Row | Uncaptured]:
+    """Return the task's result once it completes."""
     task, answer = str(started.get("task_id") or ""), started
     for _ in range(MAX_CHECKS):
         if answer.get("status") != "task_pending" or not task:
@@ -149,11 +158,11 @@ def _finished(case: Case, name: str, started: Row) -> Steps[Row | None]:
         return {**(answer.get("result") or {}), "task_id": task}
     if answer.get("user_denied") or answer.get("status") == "denied":
         _denied(case, name, answer)
-        return None
+        return Uncaptured(True, str(answer.get("denial_reason") or ""))
     case.not_verified("wire", f"the capture at {name} did not complete: {_ending(answer)}")
     if task and answer.get("status") not in ("task_cancelled", "error"):
         yield from run(case, "I clean up what it left.", [Call("cleanup_task", {"task_id": task})])
-    return None
+    return Uncaptured()
 
 
 def _denied(case: Case, name: str, answer: Row) -> None:
@@ -176,11 +185,11 @@ def _ending(answer: Row) -> str:
     return one_line(str(error), 200)
 
 
-def _findings(case: Case, machine: str, result: Row) -> Steps[Captured | None]:
+def _findings(case: Case, machine: str, result: Row) -> Steps[Captured | Uncaptured]:
     path, name = str(result.get("local_pcap_path") or ""), name_of(machine)
     if not path or path.startswith("-"):
         case.not_verified("wire", f"the capture at {name} left no file to read")
-        return None
+        return Uncaptured()
     (answer,) = yield from read(
         case,
         f"The capture at {name} is complete; I read what the forensic engine finds in it.",
@@ -194,7 +203,7 @@ def _findings(case: Case, machine: str, result: Row) -> Steps[Captured | None]:
     row = answer.row()
     if not isinstance(row.get("findings"), list):
         case.not_verified("wire", f"the findings at {name} could not be read: {answer.why or 'not in the known form'}")
-        return None
+        return Uncaptured()
     return captured_of(machine, row, answer.audit_ids)
 
 
