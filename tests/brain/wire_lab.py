@@ -69,7 +69,10 @@ def printed(world: World, machine: str, **changed: Any) -> str:
 
 @dataclass
 class LabTools:
-    """Answers the calls of a step from a scenario's world. `denied`: words of commands, `capture`, or `capture at NAME`."""
+    """Answers the calls of a step from a scenario's world.
+
+    `denied`: words of commands, `capture`, or `capture at NAME`.
+    """
 
     scenario: str
     denied: tuple[str, ...] = ()
