@@ -16,7 +16,7 @@ from ghost.agent.facts.walked_again import network_of_records
 from ghost.agent.verification import verify_session
 from ghost.lab import load_scenario
 from ghost.lab.directory import LabClock, LabDirectory
-from ghost.net import Answer, Flow, Guest, Network, collect, known_kinds
+from ghost.net import GUEST_SCRIPT, Answer, Flow, Guest, Network, collect, known_kinds
 from tests.agent.conftest import MACHINE, SESSION, STATE, Bench, command, complete, hypothesis, turn
 from tests.agent.test_rca_report import finished
 from tests.lab.in_process import run_main
@@ -24,14 +24,18 @@ from tests.lab.in_process import run_main
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "azure-recorded"
 FLOW = Flow("Tcp", "10.20.1.4", None, "10.20.2.5", 6379)
 FINDING = {"kind": "loss", "who": {"src": "10.20.1.4", "dst": "10.20.2.5", "port": 6379}, "measured": {"loss_pct": 2}}
-INSIDE = "----- begin tcp -----\nLISTEN 0 5 127.0.0.1:6379 0.0.0.0:*\n----- end tcp: 0 -----"
+INSIDE = (
+    "----- begin udp -----\n----- end udp: 0 -----\n"
+    "----- begin tcp -----\nLISTEN 0 5 127.0.0.1:6379 0.0.0.0:*\n----- end tcp: 0 -----"
+)
+RUN = ("az", "vm", "run-command", "invoke", "-g", "prod-rg", "-n", "redis-cache-01", "--command-id", "RunShellScript")
 OTHERS = {
     "ping": ("ping -c 1 10.20.2.5", 1, "1 packets transmitted, 0 received, 100% packet loss"),
     "names": ("az network nsg list --query [].name -o json", 0, '["cache-nsg"]'),
     "absent": ("az network nsg show -g prod-rg -n none", 3, ""),
     "loss": ("pcap-forensics a.pcap --findings", 0, json.dumps({"findings": [FINDING]})),
     "inside": (
-        "az vm run-command invoke -g prod-rg -n redis-cache-01 --command-id RunShellScript --scripts x",
+        shlex.join([*RUN, "--scripts", *GUEST_SCRIPT]),
         0,
         json.dumps({"value": [{"code": "x", "message": f"Enable succeeded: \n[stdout]\n{INSIDE}\n[stderr]\n"}]}),
     ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ghost.brain.offline import complaint
 from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case, ask
 from ghost.brain.offline.complaint import StatedEnds
@@ -28,6 +29,7 @@ from ghost.brain.offline.service_endpoints import check_service
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Symptom, parse_symptom, with_service
 from ghost.brain.offline.tenant import read_tenant
+from ghost.net import Flow
 
 
 def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | None = None) -> Steps[None]:
@@ -76,9 +78,14 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
     yield from check_service(case, destination)
 
     if not case.causes or symptom.kind == "degraded":
-        yield from examine_wire(
-            case, symptom, source, destination, lambda seen: check_gates(case, seen, source, destination, tags)
+        here, there = (
+            complaint.End(end.label, end.address, end.machine_id, end.interface.text if end.interface else "")
+            for end in (source, destination)
         )
+        flow = Flow(symptom.protocol, here.address, None, there.address, symptom.port)
+        asked = complaint.Candidate(flow, here, there, port_origin="stated" if symptom.port_decides else "")
+        kind: complaint.Kind = "slow" if symptom.kind == "degraded" else "unreachable"
+        yield from examine_wire(case, complaint.Complaint(text, kind, ((asked,),)), asked)
     settle_gates(case)
     yield from conclude(case, symptom)
 
