@@ -74,9 +74,9 @@ def _answers_lost(wire: Wire, seen: str, audit_ids: tuple[str, ...]) -> None:
     """Report that the destination answers and its answers do not come back: nothing of its guest's silence."""
     source = wire.candidate.source.label
     where = (
-        f"they reach {source}, whose guest does not take them"
+        f"the answers reach {source}, whose guest does not take them"
         if not wire.at_destination
-        else f"they are lost on the way back to {source}"
+        else f"the answers are lost on the way back to {source}"
     )
     advice = (
         f"Look at the way back: routes of {wire.candidate.destination.label} to {source}, appliances that see one "
