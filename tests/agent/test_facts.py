@@ -34,6 +34,7 @@ OTHERS = {
     "names": ("az network nsg list --query [].name -o json", 0, '["cache-nsg"]'),
     "absent": ("az network nsg show -g prod-rg -n none", 3, ""),
     "loss": ("pcap-forensics a.pcap --findings", 0, json.dumps({"findings": [FINDING]})),
+    "summary": ("cat captures/a_executive_summary.md", 0, "# HIGH: 10.20.2.5:6379 loses packets\n**Seen:** 20 of 30"),
     "inside": (
         shlex.join([*RUN, "--scripts", *GUEST_SCRIPT]),
         0,
@@ -110,6 +111,8 @@ CAUSES = [
     ({"kind": "packet_loss", "resource": "x", "flow": {"source": "10.9.9.8", "destination": "10.9.9.9"}}, "loss",
      "no capture with loss", ""),
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "", "no capture with loss", ""),
+    ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "summary", "", "the kinds of its findings"),
+    ({"kind": "packet_loss", "resource": "x", "flow": {**REDIS, "destination": "10.20.2.7"}}, "summary", "no capture", ""),
     ({"kind": "mtu_black_hole", "resource": "web-vm-01"}, "loss", "no capture with mtu_black_hole", ""),
     ({"kind": "routing_loop", "resource": "web-vm-01"}, "names", "could not be walked", ""),
 ]  # fmt: skip
