@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ghost.agent import Evidence, Session
+from ghost.agent import finished as remembered
 from ghost.agent.facts import Proofs
 from ghost.agent.facts.recorded_facts import fact_shapes, facts_in
 from ghost.agent.facts.walked_again import network_of_records
@@ -112,7 +113,7 @@ CAUSES = [
      "no capture with loss", ""),
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "", "no capture with loss", ""),
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "summary", "", "the kinds of its findings"),
-    ({"kind": "packet_loss", "resource": "x", "flow": {**REDIS, "destination": "10.20.2.7"}}, "summary", "no capture", ""),
+    ({"kind": "packet_loss", "resource": "x", "flow": {"destination": "10.20.2.7"}}, "summary", "no capture", ""),
     ({"kind": "mtu_black_hole", "resource": "web-vm-01"}, "loss", "no capture with mtu_black_hole", ""),
     ({"kind": "routing_loop", "resource": "web-vm-01"}, "names", "could not be walked", ""),
 ]  # fmt: skip
@@ -228,6 +229,8 @@ def test_an_edited_report_fails_even_where_its_checksums_were_made_anew(bench: B
     assert "rm -rf" not in markdown
     assert (report["confidence"], report["causes"][0]["supported"]) == ("high", True)
     assert _wrong(session, paths, report) == []
+    assert remembered(report).cause == report["summary"]["text"]
+    assert remembered({**report, "causes": [{**report["causes"][0], "supported": False}]}).cause == ""
     edits = {
         "cause 1: ": {"causes": [{**report["causes"][0], "resource": "vm-1"}]},
         "finding 1: ": {"statements": [{**report["statements"][0], "text": "vm-2 is running."}]},
