@@ -360,6 +360,8 @@ def _report_no_traffic(wire: Wire) -> None:
         if flow.flow.protocol.upper() in wire.captured.complete
         else f"the capture at {where} does not show whether it holds packets of {flow}"
     )
+    if where == flow.source.label:
+        note += f": nobody tried meanwhile, or the guest of {where} does not send them"
     wire.case.state(f"{note[0].upper()}{note[1:]}.", *wire.captured.audit_ids)
     wire.case.not_verified("wire", note, wire.captured.audit_ids)
     wire.case.actions.append(
