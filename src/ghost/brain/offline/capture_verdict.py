@@ -270,7 +270,7 @@ def _open_kinds(wire: Wire, finding: Row) -> tuple[str, ...]:
     walks = walks_of(wire.case.network, wire.candidate)
     met = {hop.kind for way in walks for hop in way.hops}
     passes = all(way.outcome == "passes" for way in walks)
-    inside = [wire.case.network.get(Guest, each) for each in arrivals(wire.case.network, wire.candidate)]
+    inside = [wire.case.network.get(Guest, each) for each in wire.there]
     filters = any(guest is None or guest.packet_filter is None for guest in inside)
     listens = any(guest is None or guest.listeners is None for guest in inside)
     found = []
