@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from ghost.agent import Evidence, Session
+from ghost.agent import finished as remembered
 from ghost.agent.facts import Proofs
 from ghost.agent.facts.recorded_facts import fact_shapes, facts_in
 from ghost.agent.facts.walked_again import network_of_records
 from ghost.agent.verification import verify_session
 from ghost.lab import load_scenario
 from ghost.lab.directory import LabClock, LabDirectory
-from ghost.net import Answer, Flow, Guest, Network, collect, known_kinds
+from ghost.net import GUEST_SCRIPT, Answer, Flow, Guest, Network, collect, known_kinds
 from tests.agent.conftest import MACHINE, SESSION, STATE, Bench, command, complete, hypothesis, turn
 from tests.agent.test_rca_report import finished
 from tests.lab.in_process import run_main
@@ -24,14 +25,19 @@ from tests.lab.in_process import run_main
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "azure-recorded"
 FLOW = Flow("Tcp", "10.20.1.4", None, "10.20.2.5", 6379)
 FINDING = {"kind": "loss", "who": {"src": "10.20.1.4", "dst": "10.20.2.5", "port": 6379}, "measured": {"loss_pct": 2}}
-INSIDE = "----- begin tcp -----\nLISTEN 0 5 127.0.0.1:6379 0.0.0.0:*\n----- end tcp: 0 -----"
+INSIDE = (
+    "----- begin udp -----\n----- end udp: 0 -----\n"
+    "----- begin tcp -----\nLISTEN 0 5 127.0.0.1:6379 0.0.0.0:*\n----- end tcp: 0 -----"
+)
+RUN = ("az", "vm", "run-command", "invoke", "-g", "prod-rg", "-n", "redis-cache-01", "--command-id", "RunShellScript")
 OTHERS = {
     "ping": ("ping -c 1 10.20.2.5", 1, "1 packets transmitted, 0 received, 100% packet loss"),
     "names": ("az network nsg list --query [].name -o json", 0, '["cache-nsg"]'),
     "absent": ("az network nsg show -g prod-rg -n none", 3, ""),
     "loss": ("pcap-forensics a.pcap --findings", 0, json.dumps({"findings": [FINDING]})),
+    "summary": ("cat captures/a_executive_summary.md", 0, "# HIGH: 10.20.2.5:6379 loses packets\n**Seen:** 20 of 30"),
     "inside": (
-        "az vm run-command invoke -g prod-rg -n redis-cache-01 --command-id RunShellScript --scripts x",
+        shlex.join([*RUN, "--scripts", *GUEST_SCRIPT]),
         0,
         json.dumps({"value": [{"code": "x", "message": f"Enable succeeded: \n[stdout]\n{INSIDE}\n[stderr]\n"}]}),
     ),
@@ -106,6 +112,8 @@ CAUSES = [
     ({"kind": "packet_loss", "resource": "x", "flow": {"source": "10.9.9.8", "destination": "10.9.9.9"}}, "loss",
      "no capture with loss", ""),
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "", "no capture with loss", ""),
+    ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "summary", "", "the kinds of its findings"),
+    ({"kind": "packet_loss", "resource": "x", "flow": {"destination": "10.20.2.7"}}, "summary", "no capture", ""),
     ({"kind": "mtu_black_hole", "resource": "web-vm-01"}, "loss", "no capture with mtu_black_hole", ""),
     ({"kind": "routing_loop", "resource": "web-vm-01"}, "names", "could not be walked", ""),
 ]  # fmt: skip
@@ -221,6 +229,8 @@ def test_an_edited_report_fails_even_where_its_checksums_were_made_anew(bench: B
     assert "rm -rf" not in markdown
     assert (report["confidence"], report["causes"][0]["supported"]) == ("high", True)
     assert _wrong(session, paths, report) == []
+    assert remembered(report).cause == report["summary"]["text"]
+    assert remembered({**report, "causes": [{**report["causes"][0], "supported": False}]}).cause == ""
     edits = {
         "cause 1: ": {"causes": [{**report["causes"][0], "resource": "vm-1"}]},
         "finding 1: ": {"statements": [{**report["statements"][0], "text": "vm-2 is running."}]},

@@ -105,6 +105,7 @@ def test_a_port_that_only_the_capture_shows_is_walked_and_an_unknown_one_blames_
 def test_a_source_that_was_not_named_is_looked_for_at_the_destination() -> None:
     case, tools, _ = examined("guest-broker-queue", "portal-01", "queue", 5672, source_known=False)
     assert (tools.captured, told(case)) == (["queue"], [("guest_firewall", "queue")])
+    assert "from results to queue" in case.causes[0].text
 
 
 def test_a_denied_capture_is_replaced_by_the_guests_and_the_layer_says_why() -> None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from ghost.brain.offline.case import Case
-from ghost.brain.offline.guest_inspection import inside_of, inspect_guests
-from ghost.net import Machine, explain
-from tests.brain.wire_lab import LabTools, case_of, complained, printed, run_steps, world_of
+from ghost.brain.offline.guest_inspection import inspect_guests
+from ghost.net import Machine, explain, read_inside
+from tests.brain.wire_lab import LabTools, answered, case_of, complained, printed, run_steps, world_of
 
 Fault = tuple[str, str]
 """Kind and name of the resource."""
@@ -72,7 +72,7 @@ def test_what_run_command_cuts_off_is_unknown_and_only_what_the_rest_drops_is_ce
     world = world_of("guest-broker-queue")
     long = json.dumps({"nftables": [{"table": {"family": "inet", "name": f"t{n}", "handle": n}} for n in range(99)]})
     drops = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
-    inside = inside_of("/m", printed(world, "queue", nft=long, iptables=drops), "s_1", six=False)
+    inside = read_inside("/m", answered(printed(world, "queue", nft=long, iptables=drops)), "s_1", six=False)
     assert inside is not None
     assert inside.unknown == ("nft -j list ruleset printed more than run-command shows",)
     assert inside.guest.packet_filter is None
@@ -93,9 +93,9 @@ def test_what_run_command_cuts_off_is_unknown_and_only_what_the_rest_drops_is_ce
 )
 def test_what_a_guest_prints_is_taken_only_in_the_form_of_its_command(old: str, new: str, unknown: str) -> None:
     text = printed(world_of("guest-broker-queue"), "queue")
-    inside = inside_of("/m", text.replace(old, new), "s_1", six=False)
+    inside = read_inside("/m", answered(text.replace(old, new)), "s_1", six=False)
     assert inside is not None
     assert unknown in "".join(inside.unknown) if unknown else not inside.unknown
     assert (inside.guest.listeners is None) is ("ss" in unknown)
     assert (inside.guest.routes is None) is ("rule" in unknown)
-    assert inside_of("/m", "hello", "s_1", six=False) is None
+    assert read_inside("/m", answered("hello"), "s_1", six=False) is None

@@ -14,13 +14,12 @@ from typing import Any
 
 from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Candidate, Complaint, End, Kind
-from ghost.brain.offline.guest_inspection import SCRIPT
 from ghost.brain.offline.steps import Call, Question, Steps
 from ghost.lab.guest import run_script
 from ghost.lab.scenario import load_scenario
 from ghost.lab.wire.packet_generator import synthesize
 from ghost.lab.world import World
-from ghost.net import Flow, Guest
+from ghost.net import GUEST_SCRIPT, Flow, Guest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
 from ghost.pcap.report.semantic.conversation_summary import findings_document
@@ -62,9 +61,14 @@ def complained(
 
 def printed(world: World, machine: str, **changed: Any) -> str:
     """Return the streams of the script inside a machine, as Azure gives them."""
-    ran = run_script(world, replace(world.machine(machine), **changed), SCRIPT, NOW)
+    ran = run_script(world, replace(world.machine(machine), **changed), GUEST_SCRIPT, NOW)
     out, err = (text.encode()[-LAST_BYTES:].decode(errors="ignore") for text in (ran.out, ran.err))
     return f"Enable succeeded: \n[stdout]\n{out}\n[stderr]\n{err}"
+
+
+def answered(message: str) -> Result:
+    """Return what `az vm run-command invoke` answers."""
+    return {"value": [{"message": message}]}
 
 
 @dataclass
@@ -119,7 +123,7 @@ class LabTools:
         if "run-command" in words:
             name = words[words.index("-n") + 1]
             self.inspected.append(name)
-            return {"value": [{"message": printed(self.world, name)}]}
+            return answered(printed(self.world, name))
         region = self.world.location_of(self.world.machines[0].resource_group)
         return [{"name": "capturestore", "group": "rg", "location": region, "publisher": "NetworkWatcher"}]
 

@@ -16,7 +16,8 @@ def finished(report: Mapping[str, Any]) -> Finished:
     """Return the content of `ghost_rca_{sid}.json` as the mind stores it."""
     summary = report["summary"]
     confirmed = [hypothesis for hypothesis in report["hypotheses"] if hypothesis["state"] == "CONFIRMED"]
-    supported = bool(confirmed) and bool(summary["supported"])
+    found = any(cause["supported"] for cause in report["causes"]) if "causes" in report else bool(confirmed)
+    supported = found and bool(confirmed) and bool(summary["supported"])
     findings = tuple(
         Finding(row["layer"], row["status"] == "at_fault", row["note"], tuple(row["audit_ids"]))
         for row in report["coverage"]

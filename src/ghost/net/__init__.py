@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ghost.net.gate_hops import gates
     from ghost.net.gateways import Gateway, GatewayConnections, Site
     from ghost.net.guest_reading import read_guest
+    from ghost.net.guest_script import GUEST_SCRIPT, read_inside
     from ghost.net.hops import Hop, Mend, Walk
     from ghost.net.listed_resources import ListedResource
     from ghost.net.names import dns_name
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIRST_PUBLIC",
+    "GUEST_SCRIPT",
     "HOST_ADDRESS",
     "REFUSES_WITH",
     "AdminRules",
@@ -143,6 +145,7 @@ __all__ = [
     "proposed",
     "public_address_of",
     "read_guest",
+    "read_inside",
     "read_interfaces",
     "read_of",
     "read_routes",
@@ -209,6 +212,8 @@ _MODULES = {
     "walk": "ghost.net.walks",
     "network_of": "ghost.net.tenant_bodies",
     "read_guest": "ghost.net.guest_reading",
+    "GUEST_SCRIPT": "ghost.net.guest_script",
+    "read_inside": "ghost.net.guest_script",
     "routes_of": "ghost.net.effective",
     "groups_of": "ghost.net.effective",
     "EffectiveRoutes": "ghost.net.resources",

@@ -36,7 +36,7 @@ from ghost.net.gateways import (
     read_gateways,
     sites,
 )
-from ghost.net.listed_resources import LISTED_FIELDS, ListedResource, listed_resources
+from ghost.net.listed_resources import LISTED_FIELDS, ListedResource, read_listing
 from ghost.net.names import azure_names
 from ghost.net.names.records import (
     ForwardingRulesets,
@@ -96,7 +96,7 @@ class AzRead:
 
 
 AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
-    ListedResource: AzRead("", listed_resources, "resource list", query=LISTED_FIELDS),
+    ListedResource: AzRead("", read_listing, "resource list", query=LISTED_FIELDS),
     Interface: AzRead("network nic show", azure_resources.interfaces, "network nic list"),
     SubscriptionInterfaces: AzRead(
         "network nic list",

@@ -22,7 +22,7 @@ class ListedResource(Resource):
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-def listed_resources(answer: Any, reference: str = "") -> list[ListedResource]:
+def read_listing(answer: Any, reference: str = "") -> list[ListedResource]:
     return [
         ListedResource(id=text_of(fields, "id"), reference=reference, tags=dict(object_of(fields, "tags", {})))
         for fields in resources_in(answer)

@@ -22,6 +22,8 @@ from ghost.net.tenant_bodies import LISTED
 from ghost.net.walks import walk
 
 Found = TypeVar("Found")
+FIRST: Final = (Interface, VirtualNetwork)
+"""Of which there are some in every subscription."""
 MAX_ROUNDS: Final = 20
 """Rounds of reads; each asks for something new, so that an end is sure."""
 
@@ -53,8 +55,11 @@ def needed(network: Network, flows: Iterable[Flow]) -> list[Read]:
 def _together(network: Network, flows: Iterable[Flow], missing: Iterable[Missing]) -> list[Missing]:
     """Return the reads as few commands: what is one's of the same type, with what the ends of the flows will need.
 
-    What a command for several did not tell is asked for alone. All networks are one command, of one subscription.
+    What a command for several did not tell is asked for alone. All networks are one command, of one subscription. The
+    list of all resources, which takes the place of that of network managers, spares those of what there is not.
     """
+    listing = Missing(ListedResource)
+    is_unlisted = not network.all(ListedResource) and listing not in network.failed
     reads: dict[Missing, None] = {}
     batches: dict[type[Resource], dict[str, str]] = {}
     tried = {(each.of, key(one)) for each in network.failed if each.others for one in (each.resource, *each.others)}
@@ -62,6 +67,8 @@ def _together(network: Network, flows: Iterable[Flow], missing: Iterable[Missing
         every = Missing(each.of)
         if each.of is VirtualNetwork and not network.all(VirtualNetwork) and every not in network.failed:
             reads[every] = None
+        elif is_unlisted and (each == every or each.of in (PrivateZones, ForwardingRulesets)) and each.of not in FIRST:
+            reads[listing] = None
         elif each.of in READ_TOGETHER and each.resource and (each.of, key(each.resource)) not in tried:
             batches.setdefault(each.of, {})[key(each.resource)] = each.resource
         else:

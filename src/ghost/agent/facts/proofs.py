@@ -25,6 +25,7 @@ UNCERTAIN: Final = re.compile(
 _CLAUSES: Final = re.compile(r"[.;:,()](?=\s|$)|\b(?:and|but|while|whereas|so|because)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\s(),]+")
 DIRECTION: Final = "direction"
+TITLE: Final = "finding_title"
 PLACEHOLDER: Final = re.compile(r"\[[A-Z]+(?:_[A-Z]+)*_\d+\]")
 WEAK: Final = {"syn_unanswered", "no_answer"}
 """Findings of a capture that tell only that no answer came: of a kind beyond the guest they tell nothing."""
@@ -128,6 +129,8 @@ class Proofs:
             return Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})")
         if known_kinds()[cause["kind"]].layer == "wire":
             seen_as = " or ".join(known_kinds()[cause["kind"]].seen_as.split())
+            if titles := self._titled(cause, in_cloud):
+                return Proof(checked=f"the capture says: {titles[0]}", limit="the kinds of its findings (--findings)")
             return Proof((f"{_listed(in_cloud)} does not show it: no capture with {seen_as} at the ends of its flow",))
         again = walked_again(self._network, cause)
         if again.outcome == "shown":
@@ -200,6 +203,14 @@ class Proofs:
             if fact.tier == CAPTURE.tier and fact.property == "finding" and fact.value in kinds
         ]
         return [fact for fact in findings if self._concerns(fact, cause.get("flow") or {})]
+
+    def _titled(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
+        """Return the findings that a capture's summary names, about the flow's ends."""
+        titles = [fact.value for fact in self.facts(ids) if fact.tier == CAPTURE.tier and fact.property == TITLE]
+        flow = cause.get("flow") or {}
+        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
+        names = [*ends, *(address for end in ends for address in addresses_of(self._network, end))]
+        return [title for title in titles if not names or _names(title, names)]
 
     def _concerns(self, finding: Fact, flow: Mapping[str, Any]) -> bool:
         """Return whether a finding is about an end of a flow; of a flow that names no address, it is."""

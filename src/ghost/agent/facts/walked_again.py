@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -16,10 +14,12 @@ from ghost.agent.audit_evidence import Evidence
 from ghost.agent.facts.recorded_facts import argv_in, names_in
 from ghost.net import (
     FIRST_PUBLIC,
+    GUEST_SCRIPT,
     Answer,
     EffectiveGroups,
     Fault,
     Flow,
+    Guest,
     Interface,
     Network,
     Read,
@@ -36,7 +36,7 @@ from ghost.net import (
     missing_of,
     name_of,
     needed,
-    read_guest,
+    read_inside,
     walk,
 )
 
@@ -44,7 +44,6 @@ INTERNET: Final = ("internet", "the internet", "anyone", "outside")
 CHANGES_NO_NETWORK: Final = ("vm run-command", "network watcher", "storage")
 """Beginnings of commands that ask first, and change nothing that a walk depends on."""
 _RUN: Final = "vm run-command invoke"
-_PART: Final = re.compile(r"^----- begin (\w+) -----\n(.*?)^----- end \1: 0 -----$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -85,26 +84,18 @@ def network_of_records(evidence: Evidence, output: Callable[[str], str | None]) 
 
 
 def _with_guest(network: Network, argv: list[str], audit_id: str, output: Callable[[str], str | None]) -> Network:
-    """Return the network with a guest, from the parts that its script printed whole."""
+    """Return the network with a guest, if `ghost.net`'s own script printed it: another one prints what it likes."""
     named = dict(pairwise(argv))
     name = (named.get("-n") or named.get("--name") or "").casefold()
     machines = {interface.machine for interface in network.all(Interface).values() if interface.machine}
     machine = next((each for each in machines if name_of(each).casefold() == name), None)
-    parts = dict(_PART.findall(_messages(output(audit_id) or "")))
-    if machine is None or not parts:
+    if machine is None or tuple(word for word in argv if word in GUEST_SCRIPT) != GUEST_SCRIPT:
         return network
     try:
-        guest = read_guest(machine, parts, audit_id)
-    except (ValueError, KeyError, RecursionError):
+        inside = read_inside(machine, json.loads(output(audit_id) or ""), audit_id, six=False)
+    except ValueError:
         return network
-    return network.with_resources(type(guest), [guest])
-
-
-def _messages(text: str) -> str:
-    """Return what a machine printed, which Azure gives in the messages of one or two statuses."""
-    with suppress(ValueError, TypeError, AttributeError, RecursionError):
-        return "\n".join(str(status.get("message")) for status in json.loads(text)["value"])
-    return ""
+    return network.with_resources(Guest, [inside.part_of_filter or inside.guest]) if inside is not None else network
 
 
 def walked_again(network: Network, cause: Mapping[str, Any]) -> WalkedAgain:

@@ -270,7 +270,7 @@ def _open_kinds(wire: Wire, finding: Row) -> tuple[str, ...]:
     walks = walks_of(wire.case.network, wire.candidate)
     met = {hop.kind for way in walks for hop in way.hops}
     passes = all(way.outcome == "passes" for way in walks)
-    inside = [wire.case.network.get(Guest, each) for each in arrivals(wire.case.network, wire.candidate)]
+    inside = [wire.case.network.get(Guest, each) for each in wire.there]
     filters = any(guest is None or guest.packet_filter is None for guest in inside)
     listens = any(guest is None or guest.listeners is None for guest in inside)
     found = []
@@ -360,6 +360,8 @@ def _report_no_traffic(wire: Wire) -> None:
         if flow.flow.protocol.upper() in wire.captured.complete
         else f"the capture at {where} does not show whether it holds packets of {flow}"
     )
+    if where == flow.source.label:
+        note += f": nobody tried meanwhile, or the guest of {where} does not send them"
     wire.case.state(f"{note[0].upper()}{note[1:]}.", *wire.captured.audit_ids)
     wire.case.not_verified("wire", note, wire.captured.audit_ids)
     wire.case.actions.append(

@@ -1,15 +1,11 @@
 """The inside of the machines on the way: what their own tools print, read by run-command into the network.
 
-The script is constant, and reads only. Azure shows the last 4,096 bytes of each of its two streams, so what is most
-often needed is printed last; a part whose beginning is missing counts as not read.
-https://learn.microsoft.com/azure/virtual-machines/run-command-overview
+The script is constant and reads only (`ghost.net`); nothing that a machine prints is more than parsed.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ghost.brain.offline.azure_reads import Outcome, Read, Reading, az, resource_id
@@ -17,36 +13,10 @@ from ghost.brain.offline.case import Case, read
 from ghost.brain.offline.complaint import Candidate, Complaint
 from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.steps import Steps
-from ghost.net import Guest, Interface, Machine, Network, Walk, explain, key, name_of, read_guest, walk
-from ghost.net.guest_reading import COMMANDS
+from ghost.net import GUEST_SCRIPT, Guest, Interface, Machine, Network, Walk, explain, key, name_of, read_inside, walk
 
 MAX_MACHINES: Final = 4
 """Machines read inside in one investigation: each is an approval."""
-STREAMS: Final = {"": ("ip6tables", "nft", "udp", "tcp", "forwarding"), " >&2": ("routes", "iptables", "rules")}
-"""Where each part is printed, in this order."""
-PART: Final = re.compile(r"^----- begin (\w+) -----\n(.*?)^----- end \1: (\d+) -----$", re.MULTILINE | re.DOTALL)
-"""No process has a name as long as these lines."""
-NOT_INSTALLED: Final = "127"
-FILTERS: Final = ("nft", "iptables", "ip6tables")
-TOGETHER: Final = (("tcp", "udp"), ("routes", "rules"))
-"""Parts of which one alone would mislead."""
-SCRIPT: Final = tuple(
-    f"echo '----- begin {name} -----'{stream}; {COMMANDS[name]}{stream} 2>/dev/null; "
-    f'echo "----- end {name}: $? -----"{stream}'
-    for stream, names in STREAMS.items()
-    for name in names
-)
-
-
-@dataclass(frozen=True)
-class Inside:
-    """What the output of the script tells of a guest."""
-
-    guest: Guest
-    unknown: tuple[str, ...] = ()
-    """What of it is not known, with the reason."""
-    part_of_filter: Guest | None = None
-    """With those rules of the packet filter that could be read, where not all could: only what they drop is certain."""
 
 
 def inspect_guests(case: Case, complaint: Complaint, candidates: Sequence[Candidate]) -> Steps[None]:
@@ -146,14 +116,14 @@ def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps
         "It changes nothing and needs your approval.",
         Read(
             az("vm", "run-command", "invoke", "-g", place.group, "-n", place.name, "--command-id", "RunShellScript",
-               "--scripts", *SCRIPT),
+               "--scripts", *GUEST_SCRIPT),
             f"Packet filter, listening sockets and routes inside {name}.",
             (LOST,),
         ),
     )  # fmt: skip
     if not answer.ok:
         return _refused(case, name, answer)
-    inside = inside_of(machine, message_of(answer), answer.record or "", six=_is_six(candidates))
+    inside = read_inside(machine, answer.value, answer.record or "", six=_is_six(candidates))
     if inside is None:
         return f"what run-command printed on {name} is not of the script"
     read_so = case.network.with_resources(Guest, [inside.guest])
@@ -199,55 +169,3 @@ def _cover(case: Case, candidates: Sequence[Candidate], unknown: Sequence[str]) 
     else:
         names = ", ".join(guest.name for guest in read_whole)
         case.cover("guest_firewall", "cleared", references, f"{names} let the packets pass inside, and listen")
-
-
-# ------------------------------------------------------------------------------------------- the output of the script
-
-
-def message_of(answer: Reading) -> str:
-    """Return the streams of a run-command, which Azure gives in the messages of one or two statuses."""
-    value = answer.value if isinstance(answer.value, dict) else {}
-    statuses = value.get("value")
-    rows = statuses if isinstance(statuses, list) else []
-    return "\n".join(str(row.get("message") or "") for row in rows if isinstance(row, dict))
-
-
-def inside_of(machine: str, message: str, reference: str, *, six: bool) -> Inside | None:
-    """Return a guest from the script's output; None if it holds nothing of the script.
-
-    `six`: whether the filter of IPv6 decides too.
-    """
-    found = {name: (text, status) for name, text, status in PART.findall(message) if name in COMMANDS}
-    texts = {name: text for name, (text, status) in found.items() if status == "0"}
-    unknown = {name: _why_unknown(name, found, message) for name in COMMANDS if name not in texts}
-    if not texts and not any(f"----- end {name}" in message for name in COMMANDS):
-        return None
-    for name in list(texts):
-        try:
-            read_guest(machine, {name: texts[name]})
-        except (ValueError, RecursionError) as error:
-            unknown[name] = f"not in the known form ({str(error)[:80]})"
-            del texts[name]
-    for parts in TOGETHER:
-        if not texts.keys() >= set(parts):
-            for name in parts:
-                texts.pop(name, None)
-    deciding = FILTERS if six else FILTERS[:2]
-    absent = {name for name in deciding if unknown.get(name) == NOT_INSTALLED}
-    missing = {name: why for name, why in unknown.items() if name not in absent and (six or name != "ip6tables")}
-    whole = read_guest(machine, texts, reference)
-    has_part = whole.packet_filter is not None and bool(missing.keys() & set(deciding))
-    if absent == set(deciding):
-        missing |= dict.fromkeys(("nft", "iptables"), "not installed")
-    said = tuple(
-        f"{COMMANDS[name]} {'not installed' if why == NOT_INSTALLED else why}" for name, why in missing.items()
-    )
-    return Inside(replace(whole, packet_filter=None) if has_part else whole, said, whole if has_part else None)
-
-
-def _why_unknown(name: str, found: Mapping[str, tuple[str, str]], message: str) -> str:
-    if name in found:
-        status = found[name][1]
-        return NOT_INSTALLED if status == NOT_INSTALLED else f"ended with status {status}"
-    cut = f"----- end {name}" in message
-    return "printed more than run-command shows" if cut else "is not in what run-command shows"

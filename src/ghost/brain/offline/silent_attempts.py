@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ghost.brain.offline.case import Cause
-from ghost.brain.offline.guest_inspection import arrivals
 from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.wire_captures import Captured, Row, capture_at
@@ -55,7 +54,7 @@ def _compare(wire: Wire, text: str, both: tuple[str, ...]) -> None:
         _silent_guest(wire, f"{text}; they do arrive at {label}.", both, *seen[:1])
     elif rows and not wire.is_translated:
         _answers_lost(wire, f"{text}; they arrive at {label} and are answered there", both)
-    elif not rows and "TCP" in wire.captured.complete and len(arrivals(case.network, wire.candidate)) == 1:
+    elif not rows and "TCP" in wire.captured.complete and len(wire.there) == 1:
         lost = f"{text}; they do not arrive at the interface of {label}, so they are lost in between."
         case.blame(Cause("wire", LOST, lost, both))
     else:
@@ -74,9 +73,9 @@ def _answers_lost(wire: Wire, seen: str, audit_ids: tuple[str, ...]) -> None:
     """Report that the destination answers and its answers do not come back: nothing of its guest's silence."""
     source = wire.candidate.source.label
     where = (
-        f"they reach {source}, whose guest does not take them"
+        f"the answers reach {source}, whose guest does not take them"
         if not wire.at_destination
-        else f"they are lost on the way back to {source}"
+        else f"the answers are lost on the way back to {source}"
     )
     advice = (
         f"Look at the way back: routes of {wire.candidate.destination.label} to {source}, appliances that see one "

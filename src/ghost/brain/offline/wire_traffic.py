@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from ghost.brain.offline.case import Case
-from ghost.brain.offline.complaint import Candidate, Complaint
+from ghost.brain.offline.complaint import Candidate, Complaint, End
 from ghost.brain.offline.guest_inspection import arrivals, walks_of
 from ghost.brain.offline.wire_captures import Captured, Row
 from ghost.net import Flow, Interface, Network, is_address, key, name_of
@@ -71,6 +71,8 @@ class Wire:
     candidate: Candidate
     captured: Captured
     traffic: Traffic
+    there: tuple[str, ...]
+    """Ids of the machines to which the traffic is addressed."""
 
     @property
     def is_translated(self) -> bool:
@@ -80,7 +82,7 @@ class Wire:
 
     @property
     def at_destination(self) -> bool:
-        return key(self.captured.machine) in map(key, arrivals(self.case.network, self.candidate))
+        return key(self.captured.machine) in map(key, self.there)
 
     def end_of(self, finding: Row, *, sends: bool) -> tuple[str, str]:
         """Return label and resource of the end that sends, or receives, the packets of a finding.
@@ -90,15 +92,38 @@ class Wire:
         forward = self.traffic.of_ends(who_of(finding)) == "forward"
         if forward is sends:
             return self.candidate.source.label, self.candidate.source.machine
-        there = arrivals(self.case.network, self.candidate)
-        if key(self.captured.machine) in map(key, there):
-            return name_of(self.captured.machine), self.captured.machine
-        return self.candidate.destination.label, there[0] if len(there) == 1 else ""
+        if self.at_destination:
+            return self.captured.label, self.captured.machine
+        return self.candidate.destination.label, self.there[0] if len(self.there) == 1 else ""
 
 
 def judged(case: Case, complaint: Complaint, candidate: Candidate, captured: Captured) -> Wire:
-    traffic = traffic_at(case.network, candidate, captured.machine, any_source=not complaint.source_known)
-    return Wire(case, complaint, candidate, captured, traffic)
+    """Return what is judged in a capture; of a source that was not named, the traffic of a client that is seen."""
+    network = case.network
+    traffic = traffic_at(network, candidate, captured.machine, any_source=not complaint.source_known)
+    if traffic.any_source and (client := _client(traffic, captured)) is not None:
+        candidate = _from_client(network, candidate, client)
+        traffic = traffic_at(network, candidate, captured.machine)
+    return Wire(case, complaint, candidate, captured, traffic, arrivals(network, candidate))
+
+
+def _client(traffic: Traffic, captured: Captured) -> str | None:
+    """Return the address of the client that fares worst: one of a finding, then by attempts without an answer."""
+    worse = {str(who_of(each).get("src")) for each in captured.findings if traffic.holds(each)}
+    rows = traffic.conversations(captured)
+    worst = max(
+        rows,
+        key=lambda r: (str(r.get("src")) in worse, int(r.get("unanswered") or 0), int(r.get("packets") or 0)),
+        default=None,
+    )
+    return None if worst is None else str(worst.get("src"))
+
+
+def _from_client(network: Network, candidate: Candidate, address: str) -> Candidate:
+    found = network.interfaces_with(address)
+    machine, interface = (found[0].machine or "", found[0].id) if len(found) == 1 else ("", "")
+    source = End(name_of(machine) or address, address, machine, interface, "seen in a capture")
+    return replace(candidate, source=source, flow=replace(candidate.flow, source_address=address))
 
 
 def traffic_at(network: Network, candidate: Candidate, machine: str, *, any_source: bool = False) -> Traffic:

@@ -14,7 +14,7 @@ from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Complaint, StatedEnds
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant_reads import read_missing
-from ghost.brain.offline.understanding.candidate_flows import Understood, candidates_of, understood
+from ghost.brain.offline.understanding.candidate_flows import Understood, candidates_of, services_of, understood
 from ghost.brain.offline.understanding.equal_gates import groups_before
 from ghost.brain.offline.understanding.open_points import nobody, settled
 from ghost.brain.offline.understanding.tenant_names import TenantNames
@@ -84,11 +84,13 @@ def _with_addresses(
 def _complaint(case: Case, told: Understood) -> Steps[Complaint]:
     ends = [end for mention in told.destinations for ends in mention.meanings[:2] for end in ends[:2]]
     wanted = []
-    if not told.source_named:
+    if not told.source_named or any(
+        not port for m in told.destinations for _, port, _ in services_of(told, m, case.network)
+    ):
         wanted += [Missing(RuleSet, each) for end in ends for each in groups_before(case.network, end)]
     if not told.source_named or any(mention.beyond for mention in told.sources):
         wanted += [Missing(PublicAddress, each) for end in ends for each in _public_addresses(case, end.interface)]
-    purpose = "The symptom names no machine as the source: the rules before the destination tell whom they let in."
+    purpose = "The symptom leaves the source or the port open: the rules before the destination tell what they let in."
     yield from read_missing(case, dict.fromkeys(wanted), purpose)
     flows, source_known = candidates_of(told, case.network)
     invalid = told.invalid_port if not any(mention.ports for mention in told.destinations) else ""

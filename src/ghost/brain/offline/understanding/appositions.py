@@ -20,7 +20,7 @@ def with_appositions(mentioned: Mentioned) -> list[Mention]:
         if (
             before is not None
             and len(gap) <= 25
-            and (pattern("joined").fullmatch(gap) or pattern("answer").fullmatch(gap))
+            and any(pattern(name).fullmatch(gap) for name in ("joined", "answer", "placed"))
             and _one_thing(before, mention, gap)
         ):
             joined[-1] = _joined(before, mention)
@@ -40,6 +40,8 @@ def _one_thing(first: Mention, second: Mention, gap: str) -> bool:
     if first.beyond:
         return not second.beyond and second.certainty == EXACT and (opening or gap.strip() in ("", ",", "at", "on"))
     if second.beyond:
+        return first.certainty == EXACT and first.labels == first.addresses and not first.ports
+    if pattern("joined").fullmatch(gap) is None:
         return False
     if first.certainty == BY_WORDS and second.certainty > BY_WORDS:
         return not first.ports and gap.strip() not in (":", "=", "of", "-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,14 +14,18 @@ from ghost.brain.offline.complaint import Candidate, End, Kind, PortOrigin, Stat
 from ghost.brain.offline.understanding.end_mentions import UNKNOWN, Mention, Mentioned, mentions_in
 from ghost.brain.offline.understanding.equal_gates import likely_senders, one_of_each, port_by_rules
 from ghost.brain.offline.understanding.failure_kinds import failure_kind
+from ghost.brain.offline.understanding.name_matching import spoken
 from ghost.brain.offline.understanding.named_hosts import address_of, port_of_scheme
 from ghost.brain.offline.understanding.port_mentions import is_port, spoken_protocol
 from ghost.brain.offline.understanding.roles import FIRST_EPHEMERAL, roles_in
 from ghost.brain.offline.understanding.tenant_names import TenantNames
-from ghost.net import FIRST_PUBLIC, Flow, Network, Site, Unread, public_address_of
+from ghost.brain.offline.understanding.word_lists import service_of
+from ghost.net import FIRST_PUBLIC, HOST_ADDRESS, Flow, Network, Site, Unread, public_address_of
 
 MAX_FLOWS: Final = 6
 MAX_MEANINGS: Final = 6
+_SERVER_BEFORE: Final = re.compile(r"(?:dns server|server:|resolver|nameserver)[\s:=(]*$")
+_SERVER_AFTER: Final = re.compile(r"#53|\s?\(?(?:(?:as|is|our|the|a) ){0,3}(?:dns|resolver|nameserver)")
 INTERNET: Final = End("the internet", FIRST_PUBLIC, origin="named in the symptom")
 
 Service = tuple[str, int | None, PortOrigin]
@@ -38,6 +43,8 @@ class Understood:
     mentioned: Mentioned
     protocol: str = ""
     """Said by itself."""
+    clause: str = ""
+    """The sentences that name the ends."""
     pairs: tuple[tuple[Mention, Mention], ...] = ()
     """Source and destination that one clause names."""
 
@@ -83,6 +90,8 @@ class Understood:
         if any(mention.beyond == "site" for mention in (*self.destinations, *self.sources)):
             return False
         named = [mention for mention in (*self.destinations, *self.sources) if not mention.beyond]
+        if not (self.sources and self.destinations) and self.mentioned.has_other_words:
+            return False
         return bool(self.destinations) and all(len(m.meanings) == 1 and m.certainty > UNKNOWN for m in named)
 
 
@@ -90,7 +99,7 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     """Return what the words say, with what options state in place of them."""
     mentioned = mentions_in(text, names)
     roles = roles_in(mentioned)
-    kind = failure_kind(roles.failing)
+    kind = failure_kind(roles.clause, roles.failing)
     sources, destinations = roles.sources, roles.destinations
     if kind == "dns":
         sources, destinations = _asker_and_name(mentioned, sources, destinations)
@@ -107,30 +116,27 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
             replace(m, ports=(options.port,), protocol=options.protocol, invalid_port="") for m in destinations
         )
         mentioned = replace(mentioned, ports=())
-    protocol = options.protocol.capitalize() or spoken_protocol(text)
-    return Understood(text, kind, sources, destinations, mentioned, protocol, () if options.source else roles.pairs)
+    clause = roles.clause or text
+    protocol = options.protocol.capitalize() or spoken_protocol(clause)
+    return Understood(
+        text, kind, sources, destinations, mentioned, protocol, clause, () if options.source else roles.pairs
+    )
 
 
 def _asker_and_name(
     mentioned: Mentioned, sources: tuple[Mention, ...], destinations: tuple[Mention, ...]
 ) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
     """Return who asks for what: the name is the destination, a server that was asked is no end."""
-    asked = [m for m in mentioned.mentions if _is_name(m)]
-    servers = [
-        m
-        for m in mentioned.mentions
-        if 53 in m.ports
-        or any(
-            label in mentioned.text[max(m.start - 24, 0) : m.start].casefold()
-            for label in ("server:", "dns server", "resolver", "nameserver")
-        )
-    ]
-    named = tuple(m for m in destinations if _is_name(m)) or tuple(asked[:1])
-    if not named:
-        return tuple(m for m in sources if m not in servers), destinations
-    return tuple(
-        m for m in (*sources, *destinations) if m not in servers and m not in named and not _is_name(m) and m.meanings
-    )[:1], named
+    text = mentioned.text.casefold()
+    named = tuple(m for m in destinations if _is_name(m)) or tuple(m for m in mentioned.mentions if _is_name(m))[:1]
+    others = [m for m in (*sources, *destinations, *mentioned.mentions) if m.meanings and not _is_name(m)]
+    askers = [m for m in others if not (53 in m.ports or HOST_ADDRESS in m.addresses or _is_called_server(text, m))]
+    return (tuple(askers[:1]) if named or sources else ()), named or destinations
+
+
+def _is_called_server(text: str, mention: Mention) -> bool:
+    before, after = text[max(mention.start - 24, 0) : mention.start], text[mention.end : mention.end + 24]
+    return bool("dns" in mention.text.casefold() or _SERVER_BEFORE.search(before) or _SERVER_AFTER.match(after))
 
 
 def _is_name(mention: Mention) -> bool:
@@ -219,11 +225,11 @@ def services_of(told: Understood, mention: Mention, network: Network) -> list[Se
     free = [port for port in told.mentioned.ports if port.ports]
     beside_source = tuple(port for each in told.sources for port in each.ports if port < FIRST_EPHEMERAL)
     stated = mention.ports or tuple(port for each in free for port in each.ports) or beside_source
-    spoken = mention.protocol or next((each.protocol for each in free if each.protocol), "")
-    transport = spoken or (told.protocol if told.protocol in ("Tcp", "Udp") else "")
+    said = mention.protocol or next((each.protocol for each in free if each.protocol), "")
+    transport = said or (told.protocol if told.protocol in ("Tcp", "Udp") else "")
     if stated:
         return [(transport or _usual_protocol(told, port), port, "stated") for port in dict.fromkeys(stated)]
-    usual = mention.usual or _product(told)
+    usual = mention.usual or (_product(told) if told.kind != "dns" else None)
     if told.protocol == "Icmp" and usual is None:
         return [("Icmp", None, "")]
     if usual is not None:
@@ -232,15 +238,19 @@ def services_of(told: Understood, mention: Mention, network: Network) -> list[Se
     by_host = _usual_of_host(ends[0].address) if ends else None
     if by_host is not None or told.kind == "dns":
         return [(transport or "Tcp", by_host, "usual" if by_host else "")]
-    by_rule = port_by_rules(network, ends[0]) if ends else None
-    return [(transport or "Tcp", by_rule, "rule" if by_rule is not None else "")]
+    senders = [end for source in told.sources_of(mention) for way in ways(source, network) for end in way]
+    by_rule = port_by_rules(network, ends[0], senders[:1]) if ends else None
+    if by_rule is not None:
+        return [(transport or "Tcp", by_rule, "rule")]
+    by_name = next((port for end in ends[:1] for word in spoken(end.label).split() if (port := service_of(word))), None)
+    return [(transport or by_name[0], by_name[1], "usual") if by_name else (transport or "Tcp", None, "")]
 
 
 def _product(told: Understood) -> tuple[str, int] | None:
     """Return what a product or protocol in the sentence usually takes, but not one that the source is."""
-    text = told.text
+    text = told.clause
     for source in told.sources:
-        text = text.replace(told.mentioned.text[source.start : source.end], " ")
+        text = text.replace(source.text, " ")
     words = (word.strip(".,;:!?\"'()[]`") for word in text.casefold().split())
     return next((port for word in words if (port := port_of_scheme(word)) is not None), None)
 

@@ -62,13 +62,20 @@ class Mentioned:
     ports: tuple[PortMention, ...]
     """Those that are not beside a mention."""
 
+    @property
+    def has_other_words(self) -> bool:
+        """Whether there are words that may describe something, and nothing that was read fits them."""
+        taken = [*((each.start, each.end) for each in self.mentions), *code_in(self.text)]
+        words = (w for w in words_in(self.text) if not any(w.start() < end and start < w.end() for start, end in taken))
+        return any(len(word[0]) > 2 and not _is_stop(word[0]) and not is_generic(word[0].casefold()) for word in words)
+
 
 def mentions_in(text: str, names: TenantNames) -> Mentioned:
     """Return what a text mentions, in order, without overlaps."""
     said = stated_ports(text)
     found: list[Mention] = []
     taken: list[tuple[int, int]] = [(each.start, each.end) for each in said]
-    for step in (_hosts, _exact, _beyond, _described, _misspelt):
+    for step in (_hosts, _exact, _beyond, _misspelt, _described, _unknown):
         for each in step(text, names, found):
             if not any(each.start < end and start < each.end for start, end in taken):
                 each = each if each.ports else _with_port_beside(text, each)
@@ -132,7 +139,8 @@ def _described(text: str, names: TenantNames, found: Sequence[Mention]) -> Itera
         if run and not joined:
             yield from _run(text, run, names)
             run = []
-        if not inside and not (_is_stop(word[0]) and not _is_kind_of_machine(word[0])):
+        meant = not _is_stop(word[0]) or _is_kind_of_machine(word[0]) or _is_machine(word[0], names)
+        if not inside and meant:
             run.append(word)
         elif run:
             yield from _run(text, run, names)
@@ -175,16 +183,26 @@ def _run(text: str, run: list[re.Match[str]], names: TenantNames) -> Iterator[Me
 def _misspelt(text: str, names: TenantNames, _: Sequence[Mention]) -> Iterator[Mention]:
     """Yield what looks like a machine's name and is none, with the machines that have nearly this name."""
     for match in _LIKE_A_NAME.finditer(text):
+        near = [names.described[place] for place in names.index.similar(match[0])]
+        origin = f"the nearest name to {match[0]}, which does not exist"
+        ends = tuple(tuple(replace(end, origin=origin) for end in each.ends) for each in near if each.ends)
+        if ends:
+            yield Mention(match.start(), match.end(), match[0], ends, BY_WORDS)
+
+
+def _unknown(text: str, _names: TenantNames, _: Sequence[Mention]) -> Iterator[Mention]:
+    for match in _LIKE_A_NAME.finditer(text):
         if _NO_NAMES.fullmatch(match[0]) is None:
-            near = [names.described[place] for place in names.index.similar(match[0])]
-            origin = f"the nearest name to {match[0]}, which does not exist"
-            ends = tuple(tuple(replace(end, origin=origin) for end in each.ends) for each in near if each.ends)
-            yield Mention(match.start(), match.end(), match[0], ends, UNKNOWN)
+            yield Mention(match.start(), match.end(), match[0], (), UNKNOWN)
 
 
 def _is_stop(word: str) -> bool:
     folded = word.casefold().removesuffix("'s").removesuffix("’s")
     return folded in word_set("stop_words") or "'" in folded or "’" in folded
+
+
+def _is_machine(word: str, names: TenantNames) -> bool:
+    return any(each.kind == "machine" for each in names.by_name.get(word.casefold(), ()))
 
 
 def _is_kind_of_machine(word: str) -> bool:

@@ -80,9 +80,11 @@ def likely_senders(network: Network, destination: End, port: int | None) -> list
     return senders[:MAX_SENDERS]
 
 
-def port_by_rules(network: Network, destination: End) -> int | None:
-    """Return the only port that rules before the destination open to somebody by address; None if there are several."""
-    opened = {port for rule in _allowing(network, destination, None) for port in rule.destination_ports}
+def port_by_rules(network: Network, destination: End, sources: Sequence[End]) -> int | None:
+    """Return the only port that rules before the destination open by address, to the sources if these are known."""
+    rules = _allowing(network, destination, None)
+    rules = [rule for rule in rules if not sources or any(_is_source(network, rule, end) for end in sources)]
+    opened = {port for rule in rules for port in rule.destination_ports}
     ports = {
         low
         for text in opened - MANAGEMENT

@@ -10,7 +10,11 @@ from ghost.brain.offline.understanding.word_lists import any_of
 _ORDER: Final[tuple[Kind, ...]] = ("dns", "unreachable", "intermittent", "slow", "refused", "reset")
 
 
-def failure_kind(sentence: str) -> Kind:
-    """Return the first kind with a word in the sentence; without one, as with "hangs" and "times out", unreachable."""
-    told = any_of("kinds", "noise").sub(" ", sentence.replace("’", "'"))
-    return next((kind for kind in _ORDER if any_of("kinds", kind).search(told)), "unreachable")
+def failure_kind(*texts: str) -> Kind:
+    """Return the kind that the first of the texts tells; without one, as with "hangs" and "times out", unreachable."""
+    for text in texts:
+        told = any_of("kinds", "noise").sub(" ", text.replace("’", "'"))
+        found = next((kind for kind in _ORDER if any_of("kinds", kind).search(told)), None)
+        if found or any_of("kinds", "plain").search(told):
+            return found or "unreachable"
+    return "unreachable"

@@ -86,6 +86,9 @@ class NameIndex:
 
     def similar(self, name: str) -> list[int]:
         """Return what a name that does not exist may have been meant to be, most similar first."""
+        same = [place for place, each in enumerate(self.described) if spoken_number(each.name) == spoken_number(name)]
+        if same:
+            return same
         scored = [
             (SequenceMatcher(None, name.casefold(), each.name.casefold()).ratio(), i)
             for i, each in enumerate(self.described)
@@ -97,6 +100,11 @@ class NameIndex:
 def spoken(text: str) -> str:
     """Return the words of a name or phrase, plurals as singulars."""
     return " ".join(_singular(word) for word in re.findall(r"[a-z]+|[0-9]+", text.casefold()))
+
+
+def spoken_number(name: str) -> str:
+    """Return a name without leading zeros of its numbers: `app-1` is `app-01`."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name.casefold())
 
 
 def tokens(text: str) -> frozenset[str]:

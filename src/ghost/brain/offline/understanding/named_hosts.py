@@ -81,9 +81,14 @@ def _addresses(text: str) -> Iterator[HostMention]:
     for pattern in (_IPV6, _IPV4):
         for match in pattern.finditer(text):
             address = address_of(match[0])
-            if address is not None and len(match[0]) > 3:
+            if address is not None and _is_host(address) and text[match.end() : match.end() + 1] != "/":
                 wrapped = text[match.start() - 1 : match.start()] == "[" and text[match.end() : match.end() + 1] == "]"
                 yield HostMention(match.start() - wrapped, match.end() + wrapped, address, is_address=True)
+
+
+def _is_host(address: str) -> bool:
+    parsed = ip_address(address)
+    return not (parsed.is_unspecified or parsed.is_loopback or parsed.is_multicast)
 
 
 def _names(text: str) -> Iterator[HostMention]:

@@ -30,7 +30,10 @@ def settled(case: Case, told: Understood, names: TenantNames, options: StatedEnd
         )
         return (yield from _with_destination(case, told, names, question, []))
     if not told.destinations or not any(mention.meanings for mention in told.destinations):
-        return (yield from _with_destination(case, told, names, _which(told), list(names.machines.values())))
+        told = yield from _with_destination(case, told, names, _which(told), list(names.machines.values()))
+        if not told.destinations and told.source_named:
+            return replace(told, sources=(), destinations=tuple(each for each in told.sources if not each.beyond))
+        return told
     for mention in told.destinations:
         choices = [way[0] for way in ways(mention, case.network)]
         if len(choices) > 1 and not any(end.origin.startswith("the nearest") for end in choices[:1]):
@@ -82,11 +85,10 @@ def _with_destination(
         case.asked = MAX_QUESTIONS
         return told
     number = re.fullmatch(r"\D{0,12}(\d{1,2})\D{0,3}", answer.strip())
-    found: tuple[Mention, ...] = ()
-    if number and 1 <= int(number[1]) <= len(choices[:MAX_LISTED]):
+    found = tuple(each for each in stated_end(answer, names) if each.meanings and each.certainty >= NAMED)
+    if not found and number and 1 <= int(number[1]) <= len(choices[:MAX_LISTED]):
         chosen = choices[int(number[1]) - 1]
         found = (Mention(0, 0, chosen.label, ((chosen,),), EXACT),)
-    found = found or tuple(each for each in stated_end(answer, names) if each.meanings and each.certainty >= NAMED)
     if not found:
         return told
     before = which or (told.destinations[0] if told.destinations else None)

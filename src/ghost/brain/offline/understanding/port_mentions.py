@@ -6,12 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_UNITS: Final = r"ms|s|sec\w*|min\w*|hours?|days?|times|x|connections?|rows?|bytes|[kmg]b|people|users"
+_UNITS: Final = (
+    r"ms|s|sec\w*|min\w*|hours?|days?|times(?! out)|x|connections?|rows?|bytes|[kmg]b|people|users"
+    r"|jan\w*|feb\w*|mar\w*|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*"
+)
 _NO_UNIT: Final = rf"(?![\w%.:/-]*\w)(?!\s*%)(?!\s*(?:{_UNITS})\b)"
 _PROTOCOL: Final = r"(?:(?P<protocol>tcp|udp)\s*[/:]?\s*)?"
 _SAID: Final = re.compile(
     rf"(?:\b(?:on|at|over|via|using)\s+)?\b{_PROTOCOL}\bports?\b[\"']?\s*(?:number\s*)?[=:#]?\s*(?:(?P<inner>tcp|udp)[\s/]*)?"
-    r"(?P<number>\d{1,9})\b(?P<more>(?:\s?(?:,|/|and|or|&|\+)\s?\d{1,5}\b(?![.:]\d)){0,8})(?:\s*[/(]?\s*(?P<after>tcp|udp)\b\)?)?",
+    r"(?P<number>\d{1,9})\b(?!\.\d)(?P<more>(?:\s?(?:,|/|and|or|&|\+)\s?\d{1,5}\b(?![.:]\d)){0,8})(?:\s*[/(]?\s*(?P<after>tcp|udp)\b\)?)?",
     re.IGNORECASE,
 )
 _SLASHED: Final = re.compile(
@@ -19,7 +22,7 @@ _SLASHED: Final = re.compile(
     re.IGNORECASE,
 )
 _BARE: Final = re.compile(
-    rf"\b(?:on|over|via)\s+(?P<number>\d{{2,5}})(?P<more>(?:\s?(?:,|/|and|or|&)\s?\d{{2,5}}\b(?![.:]\d)){{0,8}})\b{_NO_UNIT}",
+    rf"\b(?:on|over|via)\s+(?P<number>[1-9]\d{{1,4}})(?P<more>(?:\s?(?:,|/|and|or|&)\s?\d{{2,5}}\b(?![.:]\d)){{0,8}})\b{_NO_UNIT}",
     re.IGNORECASE,
 )
 BESIDE: Final = re.compile(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -20,40 +20,104 @@ Role = Literal["source", "destination"]
 KINDS: Final[tuple[Role, ...]] = ("source", "destination")
 FIRST_EPHEMERAL: Final = 32768
 """Ports from here on are those of clients."""
+MAX_COMPLAINTS: Final = 3
+"""In a text of more sentences, one of them is the complaint and the rest its story."""
+COMPLAINT: Final = 13
+"""What a sentence is worth that says by names and port which traffic fails."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    sources: tuple[Mention, ...]
-    destinations: tuple[Mention, ...]
-    pairs: tuple[tuple[Mention, Mention], ...]
+    sources: tuple[Mention, ...] = ()
+    destinations: tuple[Mention, ...] = ()
+    pairs: tuple[tuple[Mention, Mention], ...] = ()
     """Source and destination that one clause names."""
-    failing: str
-    """The text without what it says to work."""
+    clause: str = ""
+    """The sentences that name them, without what they say to work."""
+    failing: str = ""
+    """The whole text without what it says to work."""
+
+
+@dataclass
+class _Reading:
+    """What one sentence says."""
+
+    sentence: str
+    roles: dict[int, Role] = field(default_factory=dict)
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+
+    def has(self, role: Role) -> bool:
+        return role in self.roles.values()
+
+    def worth(self, mentions: Sequence[Mention]) -> int:
+        """Return how much the sentence is a complaint about traffic between two ends that it names."""
+        named = {
+            role: max((mentions[p].certainty for p, r in self.roles.items() if r == role), default=-1) for role in KINDS
+        }
+        ports = any(mentions[place].ports for place, role in self.roles.items() if role == "destination")
+        both = 6 * (min(named.values()) >= 0)
+        guessed = 5 * (pattern("guess").search(self.sentence) is not None)
+        return (
+            both
+            - guessed
+            + 3 * _tells_a_failure(self.sentence)
+            + 2 * ports
+            + sum(min(each, NAMED) for each in named.values())
+        )
 
 
 def roles_in(mentioned: Mentioned) -> Roles:
-    """Return who sends to whom. Several of one role are listed together, as in "neither A nor B"."""
+    """Return who sends to whom, by the sentence that tells most of it. Several of one role are listed together."""
     mentions = with_appositions(mentioned)[: 0xF8FF - FIRST_MASK]
-    masked = _masked(mentioned, mentions)
-    failing = _without_fine(masked)
-    roles: dict[int, Role] = {}
-    pairs: list[tuple[int, int]] = []
-    sentences = [sentence for sentence in pattern("sentence").split(failing) if sentence.strip()]
-    sentences.sort(key=lambda sentence: 0 if _tells_a_failure(sentence) else 1)
-    for kind in KINDS:
-        _byrules(f"{kind}_fields", kind, failing, mentions, roles)
-    for sentence in sentences:
-        pairs += _by_pairs(sentence, mentions, roles)
-        if len({roles.get(place) for place in _places(sentence)} & {"source", "destination"}) == 2:
-            break
-    for sentence in sentences:
-        _by_single_words(sentence, mentions, roles)
-    _by_rest(failing, mentions, roles)
-    unmasked = re.sub(MASK, lambda match: mentions[ord(match[0]) - FIRST_MASK].text, failing)
+    failing = _without_fine(_masked(mentioned, mentions))
     mentions = [_with_port_elsewhere(each, mentions) for each in mentions]
+    sentences = [sentence for sentence in pattern("sentence").split(failing) if re.search(MASK, sentence)]
+    readings = [_reading(sentence, mentions) for sentence in sentences]
+    readings.sort(key=lambda reading: -reading.worth(mentions))
+    used: list[_Reading] = []
+    roles: dict[int, Role] = {}
+    for reading in readings:
+        lacking = any(not any(each.has(role) for each in used) and reading.has(role) for role in KINDS)
+        another = len(readings) <= MAX_COMPLAINTS and reading.worth(mentions) >= COMPLAINT
+        if lacking or another:
+            used.append(reading)
+            meant = {mentions[place].labels for place in roles}
+            new = {
+                place: role for place, role in reading.roles.items() if another or mentions[place].labels not in meant
+            }
+            roles |= {place: role for place, role in new.items() if place not in roles}
+    if len(set(roles.values())) < 2:
+        _by_rest(failing, mentions, roles)
     sources, destinations = (_chosen(mentions, roles, failing, kind) for kind in KINDS)
-    return Roles(sources, destinations, tuple((mentions[s], mentions[d]) for s, d in pairs), unmasked)
+    pairs = tuple((mentions[s], mentions[d]) for reading in used for s, d in reading.pairs)
+    clause = " ".join(_unmasked(reading.sentence, mentions) for reading in used)
+    return Roles(sources, destinations, pairs, clause, _unmasked(failing, mentions))
+
+
+def _reading(sentence: str, mentions: Sequence[Mention]) -> _Reading:
+    reading = _Reading(sentence)
+    for kind in KINDS:
+        _by_rules(f"{kind}_fields", kind, sentence, mentions, reading.roles)
+    reading.pairs += _by_pairs(sentence, mentions, reading.roles)
+    _by_rules("served", "destination", sentence, mentions, reading.roles)
+    for kind in KINDS:
+        _by_rules(kind, kind, sentence, mentions, reading.roles)
+    _listed_with(sentence, reading.roles)
+    _who_suffers(sentence, mentions, reading.roles)
+    return reading
+
+
+def _who_suffers(sentence: str, mentions: Sequence[Mention], roles: dict[int, Role]) -> None:
+    """Of two that are said to be down apart from each other, the first suffers from the second: it is the source."""
+    places = _places(sentence)
+    if len(places) == 2 and all(roles.get(place) == "destination" for place in places):
+        gap = sentence.partition(chr(FIRST_MASK + places[0]))[2].partition(chr(FIRST_MASK + places[1]))[0]
+        if _may_send(mentions[places[0]]) and pattern("listed").fullmatch(gap) is None:
+            roles[places[0]] = "source"
+
+
+def _unmasked(text: str, mentions: Sequence[Mention]) -> str:
+    return re.sub(MASK, lambda match: mentions[ord(match[0]) - FIRST_MASK].text, text)
 
 
 def _with_port_elsewhere(mention: Mention, mentions: Sequence[Mention]) -> Mention:
@@ -75,15 +139,15 @@ def _masked(mentioned: Mentioned, mentions: Sequence[Mention]) -> str:
 
 def _without_fine(masked: str) -> str:
     """Return the text without the mentions of clauses that say that something works; all of it if that leaves none."""
-    fine, only = pattern("fine"), pattern("but_only")
+    fine, surely, only = pattern("fine"), pattern("surely_fine"), pattern("but_only")
     failing = words("NEG|DOWN")
     kept = []
     place = 0
     for match in [*pattern("clause").finditer(masked), None]:
         clause = masked[place : match.start() if match else len(masked)]
-        works = (fine.search(clause) and not failing.search(clause)) or only.search(clause)
+        works = surely.search(clause) or (fine.search(clause) and not failing.search(clause)) or only.search(clause)
         is_first = not re.search(MASK, masked[:place])
-        kept.append(re.sub(MASK, " ", clause) if works and not (is_first and not fine.search(clause)) else clause)
+        kept.append(re.sub(MASK, " ", clause) if works and not (is_first and only.search(clause)) else clause)
         kept.append(match[0] if match else "")
         place = match.end() if match else place
     rest = "".join(kept)
@@ -111,17 +175,10 @@ def _by_pairs(sentence: str, mentions: Sequence[Mention], roles: dict[int, Role]
     return pairs
 
 
-def _by_single_words(sentence: str, mentions: Sequence[Mention], roles: dict[int, Role]) -> None:
-    _byrules("served", "destination", sentence, mentions, roles)
-    for kind in KINDS:
-        _byrules(kind, kind, sentence, mentions, roles)
-    _listed_with(sentence, roles)
-
-
-def _byrules(table: str, role: Role, text: str, mentions: Sequence[Mention], roles: dict[int, Role]) -> None:
+def _by_rules(table: str, role: Role, text: str, mentions: Sequence[Mention], roles: dict[int, Role]) -> None:
     for match in (match for rule in rules(table) for match in rule.finditer(text)):
         place = ord(match[role[0]]) - FIRST_MASK
-        if role == "destination" or _may_send(mentions[place]):
+        if mentions[place].beyond != "laptop" if role == "destination" else _may_send(mentions[place]):
             roles.setdefault(place, role)
 
 

@@ -1,0 +1,168 @@
+"""What engineers type over the lab's worlds, and the flows that are meant."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.brain.offline.case import Case
+from ghost.brain.offline.complaint import Complaint, StatedEnds
+from ghost.brain.offline.steps import Question
+from ghost.brain.offline.understanding import understand
+from ghost.lab import World
+from ghost.lab.scenario import world_from_source
+
+WORLDS = Path("src/ghost/lab/worlds")
+WORDINGS = tomllib.loads((Path(__file__).parent / "wordings.toml").read_text(encoding="utf-8"))["wording"]
+TYPES = {
+    "network nic": "Microsoft.Network/networkInterfaces",
+    "network vnet": "Microsoft.Network/virtualNetworks",
+    "network nsg": "Microsoft.Network/networkSecurityGroups",
+    "network lb": "Microsoft.Network/loadBalancers",
+    "network public-ip": "Microsoft.Network/publicIPAddresses",
+    "network local-gateway": "Microsoft.Network/localNetworkGateways",
+}
+
+
+@cache
+def world(name: str) -> World:
+    return world_from_source({"base": name}, "")
+
+
+def answered(command: str, name: str) -> dict[str, Any]:
+    """Answer a read of `az` from the world's documents."""
+    words = shlex.split(command)
+    documents = world(name).documents
+    if words[1:3] == ["resource", "list"]:
+        output: Any = [{"id": body["id"], "tags": body.get("tags")} for body in documents]
+    else:
+        bodies = documents.of_type(TYPES[" ".join(words[1:3])])
+        output = bodies if words[3] == "list" else next(b for b in bodies if b["name"] == words[words.index("-n") + 1])
+    return {"status": "completed", "exit_code": 0, "audit_id": f"a{len(command)}", "output": json.dumps(output)}
+
+
+def understood(
+    text: str, name: str, options: StatedEnds | None = None, answer: str = "no one can answer"
+) -> tuple[Complaint, Case, int]:
+    case, calls = Case(text), 0
+    steps = understand(case, text, options)
+    step = next(steps)
+    while True:
+        try:
+            if isinstance(step, Question):
+                step = steps.send(answer)
+            else:
+                calls += len(step.calls)
+                step = steps.send([answered(str(call.arguments["command"]), name) for call in step.calls])
+        except StopIteration as done:
+            return done.value, case, calls
+
+
+def expected(said: dict[str, Any]) -> dict[str, Any]:
+    return {"from": set(said["from"]), "to": set(said["to"]), "kind": said.get("kind", "unreachable")}
+
+
+def told(complaint: Complaint) -> dict[str, Any]:
+    """Return the first meaning of each flow, in the words of the corpus."""
+    firsts = [[each for each in flow if each.meaning == flow[0].meaning] for flow in complaint.flows]
+    sources = {label for flow in firsts for each in flow for label in (each.source.label, *each.source.stands_for)}
+    ports = {each.destination.label: each.flow.destination_port for flow in firsts for each in flow}
+    named = {
+        f"{each.destination.label}{'' if port is None else f':{port}'}"
+        for flow in firsts
+        for each in flow
+        for port in [each.flow.destination_port]
+    }
+    assert ports or complaint.missing
+    return {"from": sources if complaint.source_known else set(), "to": named, "kind": complaint.kind}
+
+
+@pytest.mark.parametrize("said", WORDINGS, ids=lambda said: said["text"][:60])
+def test_the_flows_that_are_meant_are_understood(said: dict[str, Any]) -> None:
+    complaint, _, calls = understood(said["text"], said["world"])
+    assert told(complaint) == expected(said)
+    first = complaint.flows[0][0]
+    assert first.port_origin == said.get(
+        "origin", "stated" if first.flow.has_ports and first.flow.destination_port else ""
+    )
+    assert first.flow.protocol == said.get("protocol", "Tcp")
+    assert calls <= 6
+
+
+def test_options_win_over_words() -> None:
+    options = StatedEnds("app-02", "10.50.3.8", 6380, "tcp")
+    complaint, _, _ = understood("web-01 cannot reach db-01 on port 5432", "two-tier", options)
+    assert [str(each.flow) for flow in complaint.flows for each in flow] == ["TCP 10.50.2.5 -> 10.50.3.8:6380"]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "to"),
+    [
+        ("nothing works", "app-02", "app-02"),
+        ("web-01 cannot reach web-01 on port 443", "app-01", "app-01"),
+        ("ops-01 cannot reach the postgres machine in data on 5432", "no one can answer", ""),
+        ("web-01 cannot reach app-01 on port 99999", "8080", "app-01"),
+    ],
+)
+def test_what_is_open_is_asked_and_nobody_is_no_dead_end(text: str, answer: str, to: str) -> None:
+    complaint, case, _ = understood(text, "two-tier", answer=answer)
+    assert case.asked <= 3
+    if to:
+        assert {each.destination.label for each in complaint.candidates} == {to}
+    else:
+        assert complaint.flows
+
+
+def test_a_large_tenant_is_understood_with_two_reads() -> None:
+    _, _, calls = understood("vm-portal-01 cannot reach vm-erp-app-01 on port 8443", "nva-hub")
+    assert calls == 2
+
+
+_PIECES = st.sampled_from(
+    [
+        "web-01 ",
+        "10.50.3.4:5432 ",
+        "from ",
+        "to ",
+        "cannot reach ",
+        "port ",
+        "99999 ",
+        "((((",
+        "a.b.",
+        "-",
+        ":",
+        "::1",
+        "\n",
+        "' or ",
+        "https://",
+    ]
+)
+
+
+@settings(max_examples=40, deadline=2000)
+@given(st.one_of(st.text(max_size=2000), st.lists(_PIECES, max_size=200).map("".join)))
+def test_any_text_ends_in_bounded_time(text: str) -> None:
+    complaint, _, calls = understood(text[:2000], "two-tier")
+    assert calls <= 8
+    assert all(
+        each.flow.destination_port is None or 0 < each.flow.destination_port < 65536 for each in complaint.candidates
+    )
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["from a-1 to ", "10.0.0.1 ", "a.", "port 1, ", "(", "web-01 and ", "cannot ", "x://", "1:", "app-", "is not "],
+)
+def test_repetition_takes_no_more_than_its_length(unit: str) -> None:
+    started = time.monotonic()
+    understood((unit * 2000)[:2000], "two-tier")
+    assert time.monotonic() - started < 3
