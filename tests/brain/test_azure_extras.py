@@ -18,6 +18,7 @@ from ghost.brain.offline.flow_history import last_passed
 from ghost.brain.offline.recent_changes import what_changed
 from ghost.brain.offline.snat_metrics import check_metrics
 from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.understanding import understand
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.edits import Edit, edited
 from ghost.net import Flow, explain
@@ -62,14 +63,15 @@ class LabRun:
         return {"status": "completed", "audit_id": audit_id, "exit_code": done.returncode, "output": output,
                 "stderr": done.stderr.decode()}  # fmt: skip
 
-    def causes(self) -> Sequence[Cause]:
+    def causes(self, *, clear: bool = True) -> Sequence[Cause]:
         """Read what the walk needs and blame what it finds."""
         self.finish(tenant_reads.read_for(self.case, [self.flow], ""))
         for fault in explain(self.case.network, self.flow):
             hop = fault.hop
             self.case.blame(Cause("nsg_inbound", "H1", "it is", hop.references, kind=fault.kind, resource=hop.resource,
                                   rule=hop.rule or "", direction=hop.direction, flow=self.flow))  # fmt: skip
-        self.commands.clear()
+        if clear:
+            self.commands.clear()
         return self.case.causes
 
 
@@ -189,3 +191,20 @@ def test_flow_logs_tell_what_denied_a_flow_and_when(tmp_path: Path) -> None:
         "close-legacy-ports of cache-nsg."
     )
     assert len(run.commands) == 2
+
+
+START_UP = 3
+"""`az account show`, the network watchers, and the captures of each of their regions."""
+
+
+def test_200_machines_and_a_rule_take_at_most_twelve_calls(tmp_path: Path) -> None:
+    fleet = {"machines": 200, "groups": 60, "network": "prod-vnet", "subnet": "prod-subnet"}
+    run = LabRun(tmp_path / "many", BLOCKED, Edit(world={"fleet": [fleet]}))
+    complaint = run.finish(understand(run.case, "web-vm-01 cannot reach redis-cache-01 on port 6379"))
+    assert [candidate.flow for candidate in complaint.candidates] == [run.flow]
+    understood = len(run.commands)
+    run.causes(clear=False)
+    run.finish(ask_azure(run.case, run.case.causes))
+    run.finish(what_changed(run.case, complaint))
+    assert [cause.rule for cause in run.case.causes] == ["close-legacy-ports"]
+    assert START_UP + len(run.commands) <= 12, (understood, run.commands)

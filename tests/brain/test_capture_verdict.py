@@ -47,6 +47,7 @@ def told(case: Case) -> list[tuple[str, str]]:
         ("lb-orders-half", "app-01", "10.50.3.100", 5432, "intermittent", ["app-01"], [("guest_firewall", "")]),
         # Behind a load balancer, connections that go to the member itself look the same there.
         ("lb-portal-checks", "nightly", "10.80.1.100", 443, "unreachable", ["nightly", "portal-01"], []),
+        ("nat-nightly-feed", "nightly", "feeds.example.org", 443, "unreachable", [], []),
         # Ends swapped, and another port than the stated one.
         ("guest-broker-queue", "queue", "results", 5672, "unreachable", ["queue"], []),
         ("guest-broker-queue", "results", "queue", 5671, "unreachable", ["results"], []),

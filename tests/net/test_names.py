@@ -102,6 +102,7 @@ STOPPED_SERVER = [
 def test_each_fault_of_a_name_is_mended_by_a_change_that_is_walked(lines, asked, kind, mend, then):
     (fault,) = explain(described([*SPOKE, *lines]), flow(asked))
     assert (fault.kind, str(fault.mend), fault.outcome) == (kind, mend, then)
+    assert fault.hop.references, "a cause cites what its fault rests on"
 
 
 def test_a_rule_behind_a_name_is_mended_for_the_address_that_the_name_led_to():

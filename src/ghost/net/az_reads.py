@@ -168,7 +168,8 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
 
 
 READ_TOGETHER: Final = frozenset({RuleSet, RouteTable, Machine, FirewallPolicy, RuleCollectionGroup, IpGroup})
-"""Several of these are one command, whose answers tell which is which."""
+"""Several of these are one command, whose answers tell which is which; az must not ask for them at once
+(AZURE_CORE_DISABLE_CONCURRENT_IDS, which the shell sets): its generated commands mix up their answers."""
 MOST_TOGETHER: Final = 20
 
 

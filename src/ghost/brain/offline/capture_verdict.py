@@ -18,7 +18,7 @@ from ghost.brain.offline.hypothesis_catalogue import LOST, activate
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.wire_captures import BRIEF_SECONDS, LONG_SECONDS, Captured, Row, capture_at
-from ghost.brain.offline.wire_traffic import ATTEMPTS, Wire, judged, port_of, who_of
+from ghost.brain.offline.wire_traffic import ATTEMPTS, Wire, judged, port_of, traffic_at, who_of
 from ghost.net import Guest, explain, kinds_seen_as, known_kinds, name_of
 from ghost.text import one_line
 
@@ -46,6 +46,10 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         case.not_verified("wire", "neither end is a machine of the tenant, so no capture is possible")
         return ()
     here, *others = places
+    if not traffic_at(case.network, candidate, here).flows:
+        unknown = f"the address of {candidate.destination.label} is not known, so a capture does not tell its traffic"
+        case.not_verified("wire", unknown)
+        return ()
     seconds = LONG_SECONDS if complaint.kind in ("intermittent", "reset") else BRIEF_SECONDS
     captured = yield from capture_at(case, here, str(candidate), seconds)
     if not isinstance(captured, Captured) and others and (not captured.denied or _names(captured.reason, others[0])):

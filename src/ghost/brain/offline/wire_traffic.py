@@ -111,11 +111,11 @@ def _client(traffic: Traffic, captured: Captured) -> str | None:
     """Return the address of the client that fares worst: one of a finding, then by attempts without an answer."""
     worse = {str(who_of(each).get("src")) for each in captured.findings if traffic.holds(each)}
     rows = traffic.conversations(captured)
-    worst = max(
-        rows,
-        key=lambda r: (str(r.get("src")) in worse, int(r.get("unanswered") or 0), int(r.get("packets") or 0)),
-        default=None,
-    )
+
+    def fares(row: Row) -> tuple[bool, int, int]:
+        return str(row.get("src")) in worse, int(row.get("unanswered") or 0), int(row.get("packets") or 0)
+
+    worst = max(rows, key=fares, default=None)
     return None if worst is None else str(worst.get("src"))
 
 

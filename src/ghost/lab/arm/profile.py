@@ -81,6 +81,7 @@ def client_environment(home: Path, certificate: Path, proxy_port: int, secret: s
         "AZURE_CORE_COLLECT_TELEMETRY": "no",
         "AZURE_CORE_INSTANCE_DISCOVERY": "no",
         "AZURE_CORE_SURVEY_MESSAGE": "no",
+        "AZURE_CORE_DISABLE_CONCURRENT_IDS": "yes",
         "AZURE_CORE_NO_COLOR": "yes",
         "AZURE_EXTENSION_USE_DYNAMIC_INSTALL": "no",
         "AZURE_LOGGING_ENABLE_LOG_FILE": "no",

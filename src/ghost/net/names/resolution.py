@@ -91,6 +91,7 @@ class _Question:
         servers = self.interface.dns_servers or home.dns_servers or (HOST_ADDRESS,)
         where = self.interface.name if self.interface.dns_servers else home.name
         dead: list[str] = []
+        rests: dict[str, None] = {}
         for server in servers:
             asked = walker(
                 self.network, Flow("Udp", self.interface.address, None, _address(server), 53), self.interface.id
@@ -103,6 +104,7 @@ class _Question:
             stops = [each for each in asked.hops if each.stops and not (own and _may_bypass(each, subnet))]
             if stops:
                 dead.append(f"{server}: {stops[0].reason}")
+                rests |= dict.fromkeys((home.reference, *stops[0].references))
                 continue
             before = f" after {'; '.join(dead)}" if dead else ""
             references = tuple(dict.fromkeys(reference for each in asked.hops for reference in each.references))
@@ -118,7 +120,8 @@ class _Question:
             self.hop("name", self.interface.id, "unknown", reason, rule=server, references=references)
             return None
         reason = f"no DNS server of {where} is reached: {'; '.join(dead)}"
-        self.hop("name", self.interface.id, "drop", reason, rule=servers[0], fault="dns_server_unreachable")
+        fault = "dns_server_unreachable"
+        self.hop("name", self.interface.id, "drop", reason, rule=servers[0], fault=fault, references=tuple(rests))
         return None
 
     def answered(self, home: VirtualNetwork, name: str) -> Resolution:

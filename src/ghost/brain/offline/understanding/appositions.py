@@ -68,6 +68,7 @@ def _joined(first: Mention, second: Mention) -> Mention:
         end=second.end,
         ports=first.ports or second.ports,
         protocol=first.protocol or second.protocol,
+        owns_port=first.owns_port or second.owns_port,
         usual=first.usual or second.usual,
         unread=surer.unread or (other.unread if not surer.meanings else ()),
         invalid_port=first.invalid_port or second.invalid_port,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from itertools import product
 from typing import Final
 
@@ -71,8 +71,16 @@ class Understood:
     @property
     def same(self) -> str:
         """The machine that is said to be both ends, if so."""
-        labels = [{label for mention in side for label in mention.labels} for side in (self.sources, self.destinations)]
-        return next(iter(labels[0])) if len(labels[0]) == 1 and labels[0] == labels[1] else ""
+        both = [
+            (s, d)
+            for s, d in self.pairs
+            if s.labels and s.labels == d.labels and s.text.casefold() == d.text.casefold()
+        ]
+        return (
+            next(iter(both[0][0].labels))
+            if both and both[0][0] in self.sources and both[0][1] in self.destinations
+            else ""
+        )
 
     @property
     def missing(self) -> str:
@@ -117,6 +125,9 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
         )
         mentioned = replace(mentioned, ports=())
     clause = roles.clause or text
+    named = {label for mention in destinations for label in mention.labels}
+    if not any(s.text.casefold() == d.text.casefold() for s in sources for d in destinations):
+        sources = tuple(mention for mention in sources if not mention.labels or not mention.labels <= named)
     protocol = options.protocol.capitalize() or spoken_protocol(clause)
     return Understood(
         text, kind, sources, destinations, mentioned, protocol, clause, () if options.source else roles.pairs
@@ -129,9 +140,14 @@ def _asker_and_name(
     """Return who asks for what: the name is the destination, a server that was asked is no end."""
     text = mentioned.text.casefold()
     named = tuple(m for m in destinations if _is_name(m)) or tuple(m for m in mentioned.mentions if _is_name(m))[:1]
-    others = [m for m in (*sources, *destinations, *mentioned.mentions) if m.meanings and not _is_name(m)]
+    others = [m for m in (*sources, *destinations, *mentioned.mentions) if m.meanings and not _is_answer(m)]
     askers = [m for m in others if not (53 in m.ports or HOST_ADDRESS in m.addresses or _is_called_server(text, m))]
     return (tuple(askers[:1]) if named or sources else ()), named or destinations
+
+
+def _is_answer(mention: Mention) -> bool:
+    """Return whether a mention is a name, or an address outside, as a server gives it: neither asks for a name."""
+    return _is_name(mention) or any(address_of(each) and ip_address(each).is_global for each in mention.addresses)
 
 
 def _is_called_server(text: str, mention: Mention) -> bool:
@@ -193,7 +209,7 @@ def ways(mention: Mention, network: Network) -> Iterator[list[End]]:
         if mention.beyond in ("internet", "laptop"):
             yield [replace(INTERNET, label=mention.text if mention.beyond == "laptop" else INTERNET.label)]
         for site in network.all(Site).values() if mention.beyond == "site" else ():
-            address = next((str(next(ip_network(prefix).hosts())) for prefix in site.prefixes), "")
+            address = next((str(next(iter(ip_network(prefix).hosts()))) for prefix in site.prefixes), "")
             yield [End(f"{mention.text} ({site.name})", address, origin="named in the symptom")]
         return
     single = [ends[0] for ends in mention.meanings if len(ends) == 1]

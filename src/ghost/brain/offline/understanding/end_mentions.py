@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from ghost.brain.offline.complaint import End
@@ -38,6 +39,8 @@ class Mention:
     certainty: int
     ports: tuple[int, ...] = ()
     protocol: str = ""
+    owns_port: bool = False
+    """Whether the port is written as part of it, `db-01:5432`, not only behind it."""
     usual: tuple[str, int] | None = None
     """Protocol and port of the product that it names."""
     beyond: str = ""
@@ -102,7 +105,7 @@ def _with_scheme(text: str, mention: Mention, host: HostMention) -> Mention:
     stated = COLON.match(text, mention.end)
     if usual is None or stated is not None:
         return mention
-    return replace(mention, ports=(usual[1],), protocol=usual[0])
+    return replace(mention, ports=(usual[1],), protocol=usual[0], owns_port=True)
 
 
 def _exact(text: str, names: TenantNames, _: Sequence[Mention]) -> Iterator[Mention]:
@@ -139,7 +142,7 @@ def _described(text: str, names: TenantNames, found: Sequence[Mention]) -> Itera
         if run and not joined:
             yield from _run(text, run, names)
             run = []
-        meant = not _is_stop(word[0]) or _is_kind_of_machine(word[0]) or _is_machine(word[0], names)
+        meant = not _is_stop(word[0]) or _is_kind_of_machine(word[0]) or _is_named(word[0], names)
         if not inside and meant:
             run.append(word)
         elif run:
@@ -150,6 +153,10 @@ def _described(text: str, names: TenantNames, found: Sequence[Mention]) -> Itera
 
 
 def _run(text: str, run: list[re.Match[str]], names: TenantNames) -> Iterator[Mention]:
+    group = _group_in(run, names)
+    if group is not None:
+        yield group
+        return
     while run and not _tells(run[0][0], names):
         run = run[1:]
     if not run:
@@ -169,9 +176,6 @@ def _run(text: str, run: list[re.Match[str]], names: TenantNames) -> Iterator[Me
         return
     winners = [names.described[place] for place in names.index.best(phrase)]
     words = set(re.findall(r"\w+", phrase.casefold()))
-    if word_set("group_words") & words:
-        group = next((n for word in words for n in names.by_name.get(word, ()) if n.kind == "group"), None)
-        winners = [group] if group is not None else winners
     ends = [tuple(replace(end, origin=f"“{phrase}”") for end in each.ends) for each in winners if each.ends]
     if len(ends) > 1 and (word_set("plural_words") & words or word_set("group_words") & words):
         ends = [tuple(end for each in ends for end in each)]
@@ -201,8 +205,18 @@ def _is_stop(word: str) -> bool:
     return folded in word_set("stop_words") or "'" in folded or "’" in folded
 
 
-def _is_machine(word: str, names: TenantNames) -> bool:
-    return any(each.kind == "machine" for each in names.by_name.get(word.casefold(), ()))
+def _group_in(run: Sequence[re.Match[str]], names: TenantNames) -> Mention | None:
+    """Return the group of machines that a run calls one: "the data subnet", "network shop"."""
+    for name, kind in [*pairwise(run), *((second, first) for first, second in pairwise(run))]:
+        groups = [each for each in names.by_name.get(name[0].casefold(), ()) if each.kind == "group"]
+        if groups and kind[0].casefold() in word_set("group_words"):
+            start, end = min(name.start(), kind.start()), max(name.end(), kind.end())
+            return _of_names(start, end, name.string[start:end], groups)
+    return None
+
+
+def _is_named(word: str, names: TenantNames) -> bool:
+    return any(each.kind in ("machine", "group") for each in names.by_name.get(word.casefold(), ()))
 
 
 def _is_kind_of_machine(word: str) -> bool:
@@ -222,12 +236,13 @@ def _named(end: End) -> End:
 
 def _with_port_beside(text: str, mention: Mention) -> Mention:
     match = COLON.match(text, mention.end) or BESIDE.match(text, mention.end)
-    if match is None or mention.beyond or (mention.certainty < NAMED and match.re is BESIDE):
+    if match is None or mention.beyond or (mention.certainty < NAMED and match.re is BESIDE and "(" not in match[0]):
         return mention
     if match.re is BESIDE and len(match["number"]) < 2:
         return mention
     port = port_of(match)
-    return replace(mention, end=port.end, ports=port.ports, protocol=port.protocol, invalid_port=port.invalid)
+    mention = replace(mention, end=port.end, owns_port=True, invalid_port=port.invalid)
+    return replace(mention, ports=port.ports, protocol=port.protocol)
 
 
 _BEFORE: Final = re.compile(r"[\s,(:;/\[]{0,4}(?:(?:on|at|over|via|using|its|and)\s)?[\s(]{0,2}")

@@ -29,7 +29,7 @@ def settled(case: Case, told: Understood, names: TenantNames, options: StatedEnd
             "failing traffic go? Please answer with a name or an address."
         )
         return (yield from _with_destination(case, told, names, question, []))
-    if not told.destinations or not any(mention.meanings for mention in told.destinations):
+    if not any(mention.meanings or mention.beyond for mention in told.destinations):
         told = yield from _with_destination(case, told, names, _which(told), list(names.machines.values()))
         if not told.destinations and told.source_named:
             return replace(told, sources=(), destinations=tuple(each for each in told.sources if not each.beyond))

@@ -13,14 +13,16 @@ _UNITS: Final = (
 _NO_UNIT: Final = rf"(?![\w%.:/-]*\w)(?!\s*%)(?!\s*(?:{_UNITS})\b)"
 _PROTOCOL: Final = r"(?:(?P<protocol>tcp|udp)\s*[/:]?\s*)?"
 _SAID: Final = re.compile(
-    rf"(?:\b(?:on|at|over|via|using)\s+)?\b{_PROTOCOL}\bports?\b[\"']?\s*(?:number\s*)?[=:#]?\s*(?:(?P<inner>tcp|udp)[\s/]*)?"
-    r"(?P<number>\d{1,9})\b(?!\.\d)(?P<more>(?:\s?(?:,|/|and|or|&|\+)\s?\d{1,5}\b(?![.:]\d)){0,8})(?:\s*[/(]?\s*(?P<after>tcp|udp)\b\)?)?",
+    rf"(?:\b(?:on|at|over|via|using)\s+)?\b{_PROTOCOL}\b(?:d(?:e?st(?:ination)?[ _-]?)?|remote[ _-]?)?ports?\b"
+    r"[\"']?\s*(?:number\s*)?[=:#]?\s*(?:(?P<inner>tcp|udp)[\s/]*)?(?P<number>\d{1,9})\b(?!\.\d)"
+    r"(?P<more>(?:\s?(?:,|/|and|or|&|\+)\s?\d{1,5}\b(?![.:]\d)){0,8})(?:\s*[/(]?\s*(?P<after>tcp|udp)\b\)?)?",
     re.IGNORECASE,
 )
 _SLASHED: Final = re.compile(
     r"\b(?:on\s+)?(?:(?P<protocol>tcp|udp)[/: ]\s?(?P<number>\d{1,9})|(?P<b>\d{1,9})/(?P<after>tcp|udp))\b(?!\.\d)",
     re.IGNORECASE,
 )
+_OPTION: Final = re.compile(r"(?<!\S)(?:-p|--port)[ =]?(?P<number>\d{1,9})\b", re.IGNORECASE)
 _BARE: Final = re.compile(
     rf"\b(?:on|over|via)\s+(?P<number>[1-9]\d{{1,4}})(?P<more>(?:\s?(?:,|/|and|or|&)\s?\d{{2,5}}\b(?![.:]\d)){{0,8}})\b{_NO_UNIT}",
     re.IGNORECASE,
@@ -48,7 +50,7 @@ class PortMention:
 def stated_ports(sentence: str) -> list[PortMention]:
     """Return the ports said by themselves, in order."""
     found: list[PortMention] = []
-    for pattern in (_SAID, _SLASHED, _BARE):
+    for pattern in (_SAID, _SLASHED, _OPTION, _BARE):
         for match in pattern.finditer(sentence):
             if not any(match.start() < each.end and each.start < match.end() for each in found):
                 found.append(port_of(match))

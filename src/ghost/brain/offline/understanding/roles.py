@@ -88,8 +88,13 @@ def roles_in(mentioned: Mentioned) -> Roles:
             roles |= {place: role for place, role in new.items() if place not in roles}
     if len(set(roles.values())) < 2:
         _by_rest(failing, mentions, roles)
-    sources, destinations = (_chosen(mentions, roles, failing, kind) for kind in KINDS)
-    pairs = tuple((mentions[s], mentions[d]) for reading in used for s, d in reading.pairs)
+    said = [(s, d) for reading in used for s, d in reading.pairs]
+    sure = {
+        d for s, d in said if min(mentions[s].certainty, mentions[d].certainty) >= NAMED and roles.get(d) != "source"
+    }
+    sources = _chosen(mentions, roles, failing, "source", set())
+    destinations = _chosen(mentions, roles, failing, "destination", sure)
+    pairs = tuple((mentions[s], mentions[d]) for s, d in said)
     clause = " ".join(_unmasked(reading.sentence, mentions) for reading in used)
     return Roles(sources, destinations, pairs, clause, _unmasked(failing, mentions))
 
@@ -166,7 +171,7 @@ def _by_pairs(sentence: str, mentions: Sequence[Mention], roles: dict[int, Role]
             if roles.get(source, "source") == "source" and roles.get(destination, "destination") == "destination":
                 if (source in roles and destination in roles) or mentions[destination].beyond == "laptop":
                     continue
-                if is_name(mentions[source]):
+                if is_name(mentions[source]) or not (_may_send(mentions[source]) or mentions[destination].ports):
                     continue
                 roles.setdefault(source, "source")
                 roles.setdefault(destination, "destination")
@@ -184,7 +189,7 @@ def _by_rules(table: str, role: Role, text: str, mentions: Sequence[Mention], ro
 
 def _may_send(mention: Mention) -> bool:
     """Return whether a mention can be a source: no name that clients ask for, nothing with a port of servers."""
-    return not is_name(mention) and all(port >= FIRST_EPHEMERAL for port in mention.ports)
+    return not is_name(mention) and (not mention.owns_port or all(port >= FIRST_EPHEMERAL for port in mention.ports))
 
 
 def _by_rest(text: str, mentions: Sequence[Mention], roles: dict[int, Role]) -> None:
@@ -219,8 +224,10 @@ def _listed_with(sentence: str, roles: dict[int, Role]) -> None:
                     roles.setdefault(second, role)
 
 
-def _chosen(mentions: Sequence[Mention], roles: dict[int, Role], text: str, role: Role) -> tuple[Mention, ...]:
-    """Return the mentions of a role: those listed with the best one, each end once."""
+def _chosen(
+    mentions: Sequence[Mention], roles: dict[int, Role], text: str, role: Role, sure: set[int]
+) -> tuple[Mention, ...]:
+    """Return the mentions of a role: those listed with the best one, and the sure ones, each end once."""
     other: Role = "destination" if role == "source" else "source"
     order = list(roles)
     able = [place for place in order if roles[place] == role]
@@ -238,7 +245,7 @@ def _chosen(mentions: Sequence[Mention], roles: dict[int, Role], text: str, role
     together = [
         place
         for place in able
-        if place == best or (role == "destination" and mentions[place].ports and mentions[best].ports)
+        if place == best or place in sure or (role == "destination" and mentions[place].ports and mentions[best].ports)
     ]
     together += _beside(text, best, able)
     unique: dict[tuple[frozenset[str], tuple[int, ...]], Mention] = {}

@@ -64,6 +64,8 @@ class TenantNames:
         known = [Named(end.label, (end,)) for end in self.machines.values()]
         for interface in self.network.all(Interface).values():
             known.append(Named(interface.name, (end_of(interface),), "interface"))
+        endpoints = [end_of(each) for each in self.network.all(Interface).values() if not each.machine]
+        known += [Named(end.label.partition(".")[0], (end,), "service") for end in endpoints if "." in end.label]
         known += [Named(name, tuple(ends), "group") for name, ends in self._groups.items()]
         known += [
             self._listed(each)
