@@ -10,26 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.brain import Message, OfflineBrain, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
+from ghost.brain import Message, OfflineBrain, ResumeNote, ToolCall, ToolResults, Turn, UserMessage
 from ghost.brain.offline.investigation import investigate
 from ghost.errors import BrainError
-from tests.brain.small_tenant import Facts, Played, SmallTenant, play, rule
+from tests.brain.lab_tenant import LabTenant, Played, deny, play
 from tests.exhaustive import examples
 
-SYMPTOM = "VMs in front cannot reach the Redis cache on port 6379"
+SYMPTOM = "app-01 cannot reach cache-01 on port 6379"
+DENIED = deny(6379)
 NOTE = ResumeNote("interrupted")
 
 
-def denied_world() -> Facts:
-    facts = Facts()
-    facts.nsgs["store-nsg"].append(rule("deny-it", 200, "Deny", destinationPortRange="6379"))
-    return facts
-
-
 WHOLE = {
-    "denied": play(OfflineBrain(), SYMPTOM, SmallTenant(denied_world())),
-    "healthy": play(OfflineBrain(), SYMPTOM, SmallTenant(Facts())),
-    "asked": play(OfflineBrain(), "web-vm-01 cannot reach the zeppelin", SmallTenant(Facts()), lambda q: "cache-vm-01"),
+    "denied": play(OfflineBrain(), SYMPTOM, LabTenant(DENIED)),
+    "healthy": play(OfflineBrain(), SYMPTOM, LabTenant()),
+    "asked": play(OfflineBrain(), "app-01 cannot reach the zeppelin", LabTenant(), lambda q: "cache-01"),
 }
 
 
@@ -55,7 +50,7 @@ def test_the_investigation_waits_between_turns_and_starts_again_only_where_the_c
         return investigate(*of)
 
     brain = OfflineBrain(counted)
-    whole = play(brain, SYMPTOM, SmallTenant(denied_world())).conversation
+    whole = play(brain, SYMPTOM, LabTenant(DENIED)).conversation
     assert len(started) == 1
     brain.next_turn(whole[:5])
     brain.next_turn(whole[:7])
@@ -95,9 +90,7 @@ def test_a_conclusion_that_is_returned_is_drawn_again() -> None:
 # Resume
 
 
-def resumed(conversation: Sequence[Message], facts: Facts, commands_before: int) -> Played:
-    tenant = SmallTenant(facts)
-    tenant.commands = [f"before {n}" for n in range(commands_before)]
+def resumed(conversation: Sequence[Message], tenant: LabTenant) -> Played:
     return play(OfflineBrain(), SYMPTOM, tenant, conversation=[*conversation, NOTE])
 
 
@@ -110,7 +103,7 @@ def commands_in(conversation: Sequence[Message]) -> int:
 @settings(max_examples=examples(12))
 def test_wherever_it_was_cut_it_reaches_the_same_conclusion(place: int) -> None:
     conversation = WHOLE["denied"].conversation[:place]
-    again = resumed(conversation, denied_world(), commands_in(conversation))
+    again = resumed(conversation, LabTenant(DENIED, first=commands_in(conversation) + 1))
     assert again.completion["confirmed_hypotheses"] == ["H1"]
     assert again.coverage("nsg_inbound") == "at_fault"
 
@@ -133,12 +126,12 @@ def test_after_an_interruption_the_critical_reads_run_again_first() -> None:
     commands = [call.arguments["command"] for call in turn.tool_calls]
     assert 2 <= len(commands) <= 3
     assert all(command.startswith("az ") for command in commands)
-    assert any("list-effective-nsg" in command for command in commands)
+    assert any(" nsg " in command for command in commands), commands
 
 
 def test_unchanged_facts_are_said_to_be_unchanged_with_both_records() -> None:
     conversation = until_rules_are_judged(WHOLE["denied"])
-    again = resumed(conversation, denied_world(), commands_in(conversation))
+    again = resumed(conversation, LabTenant(DENIED, first=commands_in(conversation) + 1))
     after = again.turns[sum(isinstance(m, Turn) for m in conversation) + 1]
     assert "what it said in s_0" in after.text
     assert again.completion["confirmed_hypotheses"] == ["H1"]
@@ -151,48 +144,33 @@ def test_unchanged_facts_are_said_to_be_unchanged_with_both_records() -> None:
 
 def test_a_deny_that_has_gone_reopens_its_hypothesis_and_the_wire_is_looked_at() -> None:
     conversation = until_rules_are_judged(WHOLE["denied"])
-    again = resumed(conversation, Facts(), commands_in(conversation))
+    again = resumed(conversation, LabTenant(first=commands_in(conversation) + 1))
     reopening = again.turns[sum(isinstance(m, Turn) for m in conversation) + 1]
     assert "gone" in reopening.text
     assert "deny-it" in reopening.text
-    assert "s_012" in reopening.text
-    assert [call.arguments for call in reopening.tool_calls] == [{"action": "activate", "id": "H1"}]
-    assert again.completion["root_cause_summary"].startswith("No fault found")
+    assert {"action": "activate", "id": "H1"} in [call.arguments for call in reopening.tool_calls]
+    assert again.completion["root_cause_summary"].startswith("No cause found")
     assert "H1" in again.completion["refuted_hypotheses"]
     assert again.tenant.hypotheses["H1"] == "REFUTED"
 
 
 def test_a_deny_that_has_come_is_found_after_resume() -> None:
     conversation = until_rules_are_judged(WHOLE["healthy"])
-    again = resumed(conversation, denied_world(), commands_in(conversation))
+    again = resumed(conversation, LabTenant(DENIED, first=commands_in(conversation) + 1))
     assert again.completion["confirmed_hypotheses"] == ["H1"]
-    assert not again.tenant.captures
 
 
 def test_a_read_that_cannot_run_again_leaves_the_earlier_answer() -> None:
     conversation = until_rules_are_judged(WHOLE["denied"])
-    again = resumed(conversation, Facts(denied=("list-effective-nsg",)), commands_in(conversation))
+    again = resumed(conversation, LabTenant(DENIED, denied=("nsg",), first=commands_in(conversation) + 1))
     assert "could not be run again" in again.text
     assert again.completion["confirmed_hypotheses"] == ["H1"]
 
 
-def test_a_capture_left_over_by_a_changed_course_is_cleaned_up_before_the_conclusion() -> None:
-    healthy = WHOLE["healthy"].conversation
-    captured = next(
-        place
-        for place, m in enumerate(healthy)
-        if isinstance(m, Turn) and any(call.name == "capture_traffic" for call in m.tool_calls)
-    )
-    conversation = list(healthy[: captured + 2])
-    again = resumed(conversation, denied_world(), commands_in(conversation))
-    assert again.completion["confirmed_hypotheses"] == ["H1"]
-    assert again.tenant.cleaned == ["ghost_web-vm-01"]
-
-
 def test_an_interruption_after_the_conclusion_leads_to_a_new_one() -> None:
     whole = WHOLE["denied"].conversation
-    again = resumed(whole, Facts(), commands_in(whole))
-    assert again.completion["root_cause_summary"].startswith("No fault found")
+    again = resumed(whole, LabTenant(first=commands_in(whole) + 1))
+    assert again.completion["root_cause_summary"].startswith("No cause found")
 
 
 def test_an_interruption_before_anything_was_read_changes_nothing() -> None:
@@ -203,7 +181,7 @@ def test_an_interruption_before_anything_was_read_changes_nothing() -> None:
 @given(st.lists(st.integers(0, 14), max_size=3, unique=True))
 @settings(max_examples=examples(15))
 def test_any_number_of_interruptions_is_survived(places: list[int]) -> None:
-    tenant: Any = SmallTenant(denied_world())
+    tenant: Any = LabTenant(DENIED)
     told: list[Message] = [UserMessage(SYMPTOM)]
     brain = OfflineBrain()
     for number in range(60):
@@ -212,7 +190,7 @@ def test_any_number_of_interruptions_is_survived(places: list[int]) -> None:
         turn = brain.next_turn(told)
         assert turn == OfflineBrain().next_turn(told)
         told.append(turn)
-        told.append(ToolResults(tuple(ToolResult(c.id, c.name, tenant.call(c)) for c in turn.tool_calls)))
+        told.append(ToolResults(tuple(tenant.call(call) for call in turn.tool_calls)))
         if turn.tool_calls[-1].name == "complete_investigation":
             assert turn.tool_calls[-1].arguments["confirmed_hypotheses"] == ["H1"]
             return
