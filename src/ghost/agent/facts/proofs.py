@@ -136,8 +136,9 @@ class Proofs:
         again = walked_again(self._network, cause)
         if again.outcome == "shown":
             proof, answered = self._rests(cause, again), self._answered(cause)
-            contradicted = answered is not None and not proof.problems
-            return replace(proof, limit=f"no {answered} of {answered.record} for its flow") if contradicted else proof
+            if answered is None or proof.problems:
+                return proof
+            return replace(proof, limit=f"no capture that saw its flow answered ({answered} in {answered.record})")
         if again.outcome == "not_shown":
             return Proof((f"walked again from the records, {again.told}",))
         wrong = self._undemanded(cause, in_cloud)
