@@ -143,6 +143,21 @@ def test_a_cause_is_what_its_records_show(proofs):
         assert told in f"{proof.checked} {proof.limit}", (cause, cited, proof)
 
 
+def test_a_capture_that_saw_the_flow_answered_leaves_a_cause_of_configuration_medium(tmp_path, reads):
+    row = {"src": "10.20.1.4", "dst": "10.20.2.5", "protocol": "TCP", "port": 6379, "packets": 20}
+    for seen, limit in (
+        ({"answered": 4}, "answered 4"),
+        ({"answered": 1, "unanswered": 3}, ""),
+        ({"unanswered": 4}, ""),
+    ):
+        capture = json.dumps({"findings": [], "conversations": [{**row, **seen}]})
+        path = tmp_path / f"shell_audit_{SESSION}.jsonl"
+        evidence = evidence_of(path, [*reads, ("pcap-forensics a.pcap --findings", 0, capture)])
+        proof = Proofs(evidence, SESSION).proof_of({**BLOCK, "audit_ids": [*evidence]})
+        assert limit in proof.limit, seen
+        assert bool(proof.limit) is bool(limit)
+
+
 def test_a_statement_says_what_its_records_say(proofs):
     checks, named, way = proofs
     for text, cited, stated, problem in STATEMENTS:

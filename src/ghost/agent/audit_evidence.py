@@ -125,6 +125,12 @@ class Evidence(Mapping[str, dict[str, Any]]):
         self._mapping = self._mapping or TopologyAnonymizer(self._mapping_path)
         return self._mapping
 
+    @property
+    def is_masked(self) -> bool:
+        """Whether records hold placeholders whose values are not there."""
+        hidden = any(record.get("anonymization_applied") for record in self._records.values())
+        return hidden and not self._mapping_path.exists()
+
     def problems(self, audit_ids: Iterable[str]) -> list[str]:
         """Return why these records cannot support a statement; empty if they can.
 

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from ghost.net.admin_rules import NetworkManager
 from ghost.net.az_reads import AZ_READS, MOST_TOGETHER, READ_TOGETHER, argv_of, is_readable, resources_of
+from ghost.net.firewall import FirewallPolicy, RuleCollectionGroup
 from ghost.net.listed_resources import ListedResource, type_in
 from ghost.net.names.records import ForwardingRulesets, PrivateZones
 from ghost.net.network import Missing, Network, Unread
@@ -73,7 +74,7 @@ def _together(network: Network, flows: Iterable[Flow], missing: Iterable[Missing
             batches.setdefault(each.of, {})[key(each.resource)] = each.resource
         else:
             reads[each] = None
-    for each in filter(is_readable, _at_ends(network, flows)):
+    for each in filter(is_readable, _expected(network, flows)):
         if each.of in batches and (each.of, key(each.resource)) not in tried and each not in network.failed:
             batches[each.of].setdefault(key(each.resource), each.resource)
     for of, ids in batches.items():
@@ -84,8 +85,11 @@ def _together(network: Network, flows: Iterable[Flow], missing: Iterable[Missing
     return list(reads)
 
 
-def _at_ends(network: Network, flows: Iterable[Flow]) -> Iterator[Missing]:
-    """Yield what walks of these flows come to at both ends and is not read yet."""
+def _expected(network: Network, flows: Iterable[Flow]) -> Iterator[Missing]:
+    """Yield what walks of these flows come to at both ends, and the rules of policies; not what is read."""
+    for policy in network.all(FirewallPolicy).values():
+        groups = (group for group in policy.groups if network.get(RuleCollectionGroup, group) is None)
+        yield from (Missing(RuleCollectionGroup, group) for group in groups)
     for address in dict.fromkeys(end for flow in flows for end in (flow.source_address, flow.destination_address)):
         for interface in network.interfaces_with(address):
             home = network.get(VirtualNetwork, interface.subnet.partition("/subnets/")[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
@@ -26,7 +26,6 @@ _CLAUSES: Final = re.compile(r"[.;:,()](?=\s|$)|\b(?:and|but|while|whereas|so|be
 _WORD: Final = re.compile(r"[^\s(),]+")
 DIRECTION: Final = "direction"
 TITLE: Final = "finding_title"
-PLACEHOLDER: Final = re.compile(r"\[[A-Z]+(?:_[A-Z]+)*_\d+\]")
 WEAK: Final = {"syn_unanswered", "no_answer"}
 """Findings of a capture that tell only that no answer came: of a kind beyond the guest they tell nothing."""
 
@@ -125,6 +124,8 @@ class Proofs:
         in_cloud = [each for each in ids if tag_of(self._evidence[each]).context == "[CLOUD]"]
         if not in_cloud:
             return Proof((f"{_listed(cause['audit_ids'])}: no [CLOUD] record that succeeded shows it",))
+        if self._evidence.is_masked:
+            return Proof(checked="not compared: private", limit="the values behind the placeholders of its records")
         if seen := self._seen(cause, in_cloud):
             return Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})")
         if known_kinds()[cause["kind"]].layer == "wire":
@@ -134,7 +135,10 @@ class Proofs:
             return Proof((f"{_listed(in_cloud)} does not show it: no capture with {seen_as} at the ends of its flow",))
         again = walked_again(self._network, cause)
         if again.outcome == "shown":
-            return self._rests(cause, again)
+            proof, answered = self._rests(cause, again), self._answered(cause)
+            if answered is None or proof.problems:
+                return proof
+            return replace(proof, limit=f"no capture that saw its flow answered ({answered} in {answered.record})")
         if again.outcome == "not_shown":
             return Proof((f"walked again from the records, {again.told}",))
         wrong = self._undemanded(cause, in_cloud)
@@ -143,11 +147,7 @@ class Proofs:
         checked = "the record shows it; its flow could not be walked"
         if fact_shapes().demanded[cause["kind"]].certain:
             return Proof(checked=checked)
-        limit = (
-            "records whose values are there: not compared with a walk, private"
-            if self._are_masked(in_cloud)
-            else (f"its flow walked again{f': {again.told}' if again.told else ''}")
-        )
+        limit = f"its flow walked again{f': {again.told}' if again.told else ''}"
         return Proof(checked=checked, limit=limit)
 
     @property
@@ -156,10 +156,6 @@ class Proofs:
         if self._built is None or self._built[0] != len(self._evidence):
             self._built = len(self._evidence), network_of_records(self._evidence, self._evidence.real_output)
         return self._built[1]
-
-    def _are_masked(self, ids: Iterable[str]) -> bool:
-        """Return whether records hold placeholders whose values are not there."""
-        return any(PLACEHOLDER.search(self._printed(each) or "") for each in ids)
 
     def _real(self, text: str) -> str:
         return self._evidence.restored(text)
@@ -203,6 +199,17 @@ class Proofs:
             if fact.tier == CAPTURE.tier and fact.property == "finding" and fact.value in kinds
         ]
         return [fact for fact in findings if self._concerns(fact, cause.get("flow") or {})]
+
+    def _answered(self, cause: Mapping[str, Any]) -> Fact | None:
+        """Return what a capture of the session saw answered of a cause's flow, where nothing of it was unanswered."""
+        flow = cause.get("flow") or {}
+        here, there = (addresses_of(self._network, str(flow.get(end) or "")) for end in ("source", "destination"))
+        wanted = {(source, destination, str(flow.get("port"))) for source in here for destination in there}
+        captures = [each for each, record in self._evidence.items() if tag_of(record) == CAPTURE]
+        seen = [fact for fact in self.facts(captures) if fact.subject in wanted]
+        if any(fact.property == "unanswered" and fact.value != "0" for fact in seen):
+            return None
+        return next((fact for fact in seen if fact.property == "answered" and fact.value != "0"), None)
 
     def _titled(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return the findings that a capture's summary names, about the flow's ends."""

@@ -186,7 +186,8 @@ def _subject(value: Mapping[str, Any], context: tuple[str, ...]) -> tuple[str, .
     if isinstance(value.get("who"), Mapping):
         value = value["who"]
     if "src" in value and "dst" in value:
-        return str(value["src"]), str(value["dst"])
+        port = (str(value["port"]),) if "packets" in value and value.get("port") else ()
+        return str(value["src"]), str(value["dst"]), *port
     if isinstance(value.get("id"), str) and (names := names_in(value["id"])):
         return names
     name = value.get("name")
