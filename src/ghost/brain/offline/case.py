@@ -82,6 +82,8 @@ class Case:
     """Results by command. A command runs once, in particular one that was denied."""
     resolved: dict[str, str] = field(default_factory=dict)
     """Hypothesis to confirm or refute."""
+    activated: bool = False
+    """Whether the fourth hypothesis was."""
     contradicted: set[str] = field(default_factory=set)
     """Hypotheses about which evidence disagrees."""
     verdicts: list[Call] = field(default_factory=list)

@@ -50,14 +50,17 @@ def register_all(case: Case, complaint: Complaint) -> None:
         case.verdicts.append(Call("manage_hypotheses", arguments))
 
 
-def settle_hypotheses(case: Case) -> None:
-    """Confirm what causes show; refute what the layers that would show it clear."""
+def settle_hypotheses(case: Case, *, confirms: bool = True) -> None:
+    """Confirm what causes show; refute what the layers that would show it clear.
+
+    `confirms`: no capture that could overrule a cause is still to come.
+    """
     for hypothesis, layers in TESTED_BY.items():
         causes = [cause for cause in case.causes if cause.hypothesis == hypothesis and cause.audit_ids]
         found = [case.layers[layer] for layer in layers if layer in case.layers]
         if hypothesis in case.contradicted:
             continue
-        if any(not cause.likely for cause in causes):
+        if confirms and any(not cause.likely for cause in causes):
             confirm(case, hypothesis, [audit_id for cause in causes for audit_id in cause.audit_ids])
         elif not causes and _clear(case, hypothesis) and found:
             refute(case, hypothesis, [audit_id for each in found for audit_id in each.audit_ids])
@@ -69,7 +72,11 @@ def unverifiable(case: Case) -> list[str]:
 
 
 def activate(case: Case, hypothesis: str) -> None:
-    case.verdicts.append(Call("manage_hypotheses", {"action": "activate", "id": hypothesis}))
+    """Activate the fourth hypothesis, once: three are active from the start, and may all be open still."""
+    call = Call("manage_hypotheses", {"action": "activate", "id": hypothesis})
+    if case.resolved and hypothesis not in case.resolved and not case.activated:
+        case.activated = True
+        case.verdicts.append(call)
 
 
 def _clear(case: Case, hypothesis: str) -> bool:
