@@ -14,7 +14,7 @@ from typing import Final
 from ghost.brain.offline.case import Case, Cause, Layer, confirm, refute
 from ghost.brain.offline.complaint import Candidate, Complaint
 from ghost.brain.offline.guest_inspection import arrivals, inspect_guests, walks_of
-from ghost.brain.offline.hypothesis_catalogue import LOST, activate
+from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.wire_captures import BRIEF_SECONDS, LONG_SECONDS, Captured, Row, capture_at
@@ -38,7 +38,6 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     Causes of slow transfers may be visible only at the other end: losses of acknowledgements, for example. Returns
     candidates to be walked again: with ports that only the capture shows, or with guests read in place of a capture.
     """
-    activate(case, LOST)
     source = [candidate.source.machine] if candidate.source.machine else []
     there = list(arrivals(case.network, candidate))
     places = [*there[:1], *source] if not complaint.source_known else [*source, *there[:1]]

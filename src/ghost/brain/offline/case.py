@@ -82,8 +82,6 @@ class Case:
     """Results by command. A command runs once, in particular one that was denied."""
     resolved: dict[str, str] = field(default_factory=dict)
     """Hypothesis to confirm or refute."""
-    activated: bool = False
-    """Whether the fourth hypothesis was."""
     contradicted: set[str] = field(default_factory=set)
     """Hypotheses about which evidence disagrees."""
     verdicts: list[Call] = field(default_factory=list)
@@ -93,6 +91,11 @@ class Case:
     """What was read of the tenant; `reference` of each resource is the audit id of its read."""
     asked_of_azure: set[Missing] = field(default_factory=set)
     """What was read, or tried to be, for `network`."""
+
+    @property
+    def explained(self) -> bool:
+        """Whether a cause is known by its kind; what a capture shows may leave several open."""
+        return any(cause.kind for cause in self.causes)
 
     def say(self, text: str) -> None:
         self.notes.append(text)

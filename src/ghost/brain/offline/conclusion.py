@@ -40,6 +40,8 @@ Outcome = Literal["cause_found", "healthy", "inconclusive", "not_investigated"]
 
 
 def conclude(case: Case, complaint: Complaint) -> Steps[None]:
+    if case.explained:  # what a capture shows of it remains a statement
+        case.causes = [cause for cause in case.causes if cause.kind]
     settle_hypotheses(case)
     confidence = _confidence(case, complaint)
     outcome = _outcome(case, complaint)

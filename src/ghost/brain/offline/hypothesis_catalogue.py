@@ -23,7 +23,7 @@ HYPOTHESIS_OF: Final[Mapping[str, str]] = {
 
 
 def register_all(case: Case, complaint: Complaint) -> None:
-    """Register all four; three are active at once, the fourth when one of them is resolved."""
+    """Register all four; three are active at once."""
     first = complaint.candidates[0]
     here, there = first.source.label, first.destination.label
     explanations = {
@@ -50,17 +50,14 @@ def register_all(case: Case, complaint: Complaint) -> None:
         case.verdicts.append(Call("manage_hypotheses", arguments))
 
 
-def settle_hypotheses(case: Case, *, confirms: bool = True) -> None:
-    """Confirm what causes show; refute what the layers that would show it clear.
-
-    `confirms`: no capture that could overrule a cause is still to come.
-    """
+def settle_hypotheses(case: Case) -> None:
+    """Confirm what causes show; refute what the layers that would show it clear."""
     for hypothesis, layers in TESTED_BY.items():
         causes = [cause for cause in case.causes if cause.hypothesis == hypothesis and cause.audit_ids]
         found = [case.layers[layer] for layer in layers if layer in case.layers]
         if hypothesis in case.contradicted:
             continue
-        if confirms and any(not cause.likely for cause in causes):
+        if any(not cause.likely for cause in causes):
             confirm(case, hypothesis, [audit_id for cause in causes for audit_id in cause.audit_ids])
         elif not causes and _clear(case, hypothesis) and found:
             refute(case, hypothesis, [audit_id for each in found for audit_id in each.audit_ids])
@@ -69,14 +66,6 @@ def settle_hypotheses(case: Case, *, confirms: bool = True) -> None:
 def unverifiable(case: Case) -> list[str]:
     """Return the hypotheses that neither a cause confirms nor the layers refute."""
     return [each for each in TESTED_BY if each not in case.resolved and each not in case.contradicted]
-
-
-def activate(case: Case, hypothesis: str) -> None:
-    """Activate the fourth hypothesis, once: three are active from the start, and may all be open still."""
-    call = Call("manage_hypotheses", {"action": "activate", "id": hypothesis})
-    if case.resolved and hypothesis not in case.resolved and not case.activated:
-        case.activated = True
-        case.verdicts.append(call)
 
 
 def _clear(case: Case, hypothesis: str) -> bool:

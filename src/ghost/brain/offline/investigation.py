@@ -10,7 +10,7 @@ from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Complaint, StatedEnds
 from ghost.brain.offline.conclusion import conclude, conclude_not_begun
 from ghost.brain.offline.guest_inspection import inspect_guests
-from ghost.brain.offline.hypothesis_catalogue import LOST, activate, register_all, settle_hypotheses
+from ghost.brain.offline.hypothesis_catalogue import register_all
 from ghost.brain.offline.path_verdict import Verdict, blame_faults, cover_layers, judge
 from ghost.brain.offline.recent_changes import what_changed
 from ghost.brain.offline.steps import Steps
@@ -35,7 +35,7 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
     complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts, stated or StatedEnds())
     _settle(case, complaint, verdicts)
 
-    if not case.causes or complaint.kind in DROPS_NOT_ALL:
+    if not case.explained or complaint.kind in DROPS_NOT_ALL:
         yield from _look_closer(case, complaint, verdicts, wire_first=_wire_first(complaint, suspected))
     elif any(verdict.asks_the_guest for verdict in verdicts):
         yield from _inside(case, complaint, verdicts)
@@ -46,10 +46,8 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
 
 def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], *, wire_first: bool) -> Steps[None]:
     """Look where configuration does not reach: inside the machines, and on the wire."""
-    settle_hypotheses(case, confirms=False)
-    activate(case, LOST)
     for look in (_on_the_wire, _inside) if wire_first else (_inside, _on_the_wire):
-        if not case.causes or (look is _on_the_wire and complaint.kind in DROPS_NOT_ALL):
+        if not case.explained or (look is _on_the_wire and complaint.kind in DROPS_NOT_ALL):
             yield from look(case, complaint, verdicts)
 
 

@@ -119,7 +119,8 @@ def balance(network: Network, entrance: Entrance, flow: Flow, sender: Interface 
     taking = [each for each in judged if each.health != "out"]
     if not taking and not unfound:
         if probe is None or not probe.all_up_if_none:
-            return Balanced((*_causes(judged), _none_healthy(hop, judged)))
+            in_vain = len(judged) > 1 and all(_serves(network, each, rule) for each in judged)
+            return Balanced((*_causes(() if in_vain else judged), _none_healthy(hop, judged)))
         taking = judged
     hops = [_rewritten(hop, judged, taking, probe, len(unfound))]
     addressed = front_end.address in (None, flow.destination_address)
@@ -189,6 +190,14 @@ def _probed(network: Network, backend: Backend, port: int) -> Iterator[Hop]:
         yield replace(hop, reason=f"the probe of {backend.name}, tcp port {port} from {HOST_ADDRESS}: {hop.reason}")
 
 
+def _serves(network: Network, member: _Judged, rule: Rule) -> bool:
+    """Return whether a member takes what the rule sends it, though nothing listens where the probe asks."""
+    inside = guest_of(network, member.backend.interface)
+    if member.cause is None or member.cause.fault != "not_listening" or inside is None:
+        return False
+    return any(name == "tcp" and socket.port == rule.backend_port for name, socket in inside.listeners or ())
+
+
 def _causes(judged: Iterable[_Judged]) -> list[Hop]:
     """Return what drops the probes, each cause once. Who sent the packet gets no answer of a probe's refusal."""
     causes = [replace(each.cause, verdict="drop") for each in judged if each.cause is not None]
@@ -197,7 +206,8 @@ def _causes(judged: Iterable[_Judged]) -> list[Hop]:
 
 def _none_healthy(hop: Hop, judged: Sequence[_Judged]) -> Hop:
     reason = f"no member for {hop.rule} is healthy: {'; '.join(map(str, judged[:MAX_NAMED]))}"
-    return replace(hop, verdict="drop", reason=reason, fault="balancer_no_healthy_member")
+    told = dict.fromkeys((*hop.references, *(each for m in judged if m.cause for each in m.cause.references)))
+    return replace(hop, verdict="drop", reason=reason, fault="balancer_no_healthy_member", references=tuple(told))
 
 
 def _rewritten(
