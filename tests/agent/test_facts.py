@@ -114,6 +114,8 @@ CAUSES = [
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "", "no capture with loss", ""),
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "summary", "", "the kinds of its findings"),
     ({"kind": "packet_loss", "resource": "x", "flow": {"destination": "10.20.2.7"}}, "summary", "no capture", ""),
+    ({"kind": "packet_loss", "resource": "web-vm-01"}, "loss", "", "the capture shows it"),
+    ({"kind": "packet_loss", "resource": "jobs-vm-01"}, "loss", "no capture with loss", ""),
     ({"kind": "mtu_black_hole", "resource": "web-vm-01"}, "loss", "no capture with mtu_black_hole", ""),
     ({"kind": "routing_loop", "resource": "web-vm-01"}, "names", "could not be walked", ""),
 ]  # fmt: skip

@@ -177,7 +177,7 @@ class Proofs:
         about = [fact for fact in self.facts(ids) if _is_of(fact, str(cause["resource"]))]
         ruled = [fact for fact in about if self._has_rule(fact, cause)]
         if demand.property == "next_hop":
-            ruled = [fact for fact in ruled if self._leads(fact, cause.get("flow") or {})]
+            ruled = [fact for fact in ruled if self._leads(fact, cause)]
         told = [fact for fact in (about if demand.absent else ruled) if fact.property == demand.property]
         if demand.absent:
             there = [fact for fact in told if fact.value != NONE and self._has_rule(fact, cause)]
@@ -198,7 +198,9 @@ class Proofs:
             for fact in self.facts(ids)
             if fact.tier == CAPTURE.tier and fact.property == "finding" and fact.value in kinds
         ]
-        return [fact for fact in findings if self._concerns(fact, cause.get("flow") or {})]
+        ends = _ends_of(cause) or [str(cause["resource"])]
+        addresses = {address for end in ends for address in addresses_of(self._network, end)}
+        return [fact for fact in findings if not addresses or addresses.intersection(fact.subject)]
 
     def _answered(self, cause: Mapping[str, Any]) -> Fact | None:
         """Return what a capture of the session saw answered of a cause's flow, where nothing of it was unanswered."""
@@ -214,21 +216,15 @@ class Proofs:
     def _titled(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return the findings that a capture's summary names, about the flow's ends."""
         titles = [fact.value for fact in self.facts(ids) if fact.tier == CAPTURE.tier and fact.property == TITLE]
-        flow = cause.get("flow") or {}
-        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
+        ends = _ends_of(cause)
         names = [*ends, *(address for end in ends for address in addresses_of(self._network, end))]
         return [title for title in titles if not names or _names(title, names)]
 
-    def _concerns(self, finding: Fact, flow: Mapping[str, Any]) -> bool:
-        """Return whether a finding is about an end of a flow; of a flow that names no address, it is."""
-        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
-        addresses = {address for end in ends for address in addresses_of(self._network, end)}
-        return not addresses or bool(addresses.intersection(finding.subject))
-
-    def _leads(self, route: Fact, flow: Mapping[str, Any]) -> bool:
-        """Return whether a route covers an end of a flow; of a flow whose ends are not known, it does."""
-        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
-        addresses = [address for end in ends for address in addresses_of(self._network, end) if is_address(address)]
+    def _leads(self, route: Fact, cause: Mapping[str, Any]) -> bool:
+        """Return whether a route covers an end of a cause's flow; of one whose ends are not known, it does."""
+        addresses = [
+            address for end in _ends_of(cause) for address in addresses_of(self._network, end) if is_address(address)
+        ]
         return not addresses or any(covers_address(route.subject[-1:], each, ServiceTags()) for each in addresses)
 
     def _has_rule(self, fact: Fact, cause: Mapping[str, Any]) -> bool:
@@ -242,6 +238,11 @@ class Proofs:
             f.value for f in self._facts_of(fact.record) if (f.subject, f.property) == (fact.subject, DIRECTION)
         ]
         return not direction or cause["direction"] in direction
+
+
+def _ends_of(cause: Mapping[str, Any]) -> list[str]:
+    flow = cause.get("flow") or {}
+    return [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
 
 
 def _is_about(fact: Fact, subject: str) -> bool:
