@@ -36,6 +36,11 @@ OTHERS = {
     "absent": ("az network nsg show -g prod-rg -n none", 3, ""),
     "loss": ("pcap-forensics a.pcap --findings", 0, json.dumps({"findings": [FINDING]})),
     "summary": ("cat captures/a_executive_summary.md", 0, "# HIGH: 10.20.2.5:6379 loses packets\n**Seen:** 20 of 30"),
+    "reset": (
+        "pcap-forensics b.pcap --findings",
+        0,
+        json.dumps({"findings": [{**FINDING, "kind": "third_party_reset"}, {**FINDING, "kind": "routing_loop"}]}),
+    ),
     "inside": (
         shlex.join([*RUN, "--scripts", *GUEST_SCRIPT]),
         0,
@@ -116,6 +121,10 @@ CAUSES = [
     ({"kind": "packet_loss", "resource": "x", "flow": {"destination": "10.20.2.7"}}, "summary", "no capture", ""),
     ({"kind": "packet_loss", "resource": "web-vm-01"}, "loss", "", "the capture shows it"),
     ({"kind": "packet_loss", "resource": "jobs-vm-01"}, "loss", "no capture with loss", ""),
+    ({"kind": "azure_firewall", "resource": "web-vm-01", "flow": REDIS}, "reset", "what stops", ""),
+    ({"kind": "azure_firewall", "resource": "web-vm-01"}, "reset", "", "other faults are seen so too"),
+    ({"kind": "reset_on_path", "resource": "web-vm-01"}, "reset", "", "the capture shows it"),
+    ({"kind": "routing_loop", "resource": "web-vm-01", "flow": REDIS}, "reset", "", "the capture shows it"),
     ({"kind": "mtu_black_hole", "resource": "web-vm-01"}, "loss", "no capture with mtu_black_hole", ""),
     ({"kind": "routing_loop", "resource": "web-vm-01"}, "names", "could not be walked", ""),
 ]  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
 from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, fact_shapes, facts_in, names_in
-from ghost.agent.facts.walked_again import WalkedAgain, addresses_of, network_of_records, walked_again
-from ghost.net import Network, ServiceTags, covers_address, is_address, known_kinds
+from ghost.agent.facts.walked_again import NOT_CONFIGURED, WalkedAgain, addresses_of, network_of_records, walked_again
+from ghost.net import Network, ServiceTags, covers_address, is_address, kinds_seen_as, known_kinds
 from ghost.text import map_text, one_line
 
 UNCITED: Final = "cites no audit record"
@@ -114,7 +114,10 @@ class Proofs:
     # Causes
 
     def proof_of(self, cause: Mapping[str, Any]) -> Proof:
-        """Return what the records say: a capture, the flow walked again, else the fact that the kind demands."""
+        """Return what the records say: a capture, the flow walked again, else the fact that the kind demands.
+
+        A finding that several kinds are seen as tells apart none that configuration shows.
+        """
         found = self._proof_of(map_text(cause, self._real))
         hide = self._evidence.hidden
         return Proof(tuple(self._hidden(found.problems)), hide(found.checked), hide(found.limit))
@@ -126,9 +129,11 @@ class Proofs:
             return Proof((f"{_listed(cause['audit_ids'])}: no [CLOUD] record that succeeded shows it",))
         if self._evidence.is_masked:
             return Proof(checked="not compared: private", limit="the values behind the placeholders of its records")
-        if seen := self._seen(cause, in_cloud):
-            return Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})")
-        if known_kinds()[cause["kind"]].layer == "wire":
+        layer, seen = known_kinds()[cause["kind"]].layer, self._seen(cause, in_cloud)
+        shown = Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})") if seen else None
+        if shown and (layer in NOT_CONFIGURED or any(kinds_seen_as(each.value) == (cause["kind"],) for each in seen)):
+            return shown
+        if layer == "wire":
             seen_as = " or ".join(known_kinds()[cause["kind"]].seen_as.split())
             if titles := self._titled(cause, in_cloud):
                 return Proof(checked=f"the capture says: {titles[0]}", limit="the kinds of its findings (--findings)")
@@ -141,6 +146,8 @@ class Proofs:
             return replace(proof, limit=f"no capture that saw its flow answered ({answered} in {answered.record})")
         if again.outcome == "not_shown":
             return Proof((f"walked again from the records, {again.told}",))
+        if shown:
+            return replace(shown, limit=f"its flow walked again, since other faults are seen so too: {again.told}")
         wrong = self._undemanded(cause, in_cloud)
         if wrong:
             return Proof(tuple(wrong))
