@@ -154,6 +154,12 @@ def test_a_cause_is_what_its_records_show(proofs):
         assert told in f"{proof.checked} {proof.limit}", (cause, cited, proof)
 
 
+def test_a_cause_may_cite_a_read_that_was_repeated_with_the_same_answer(tmp_path, reads):
+    evidence = evidence_of(tmp_path / f"shell_audit_{SESSION}.jsonl", [*reads, *reads])
+    first = [f"{SESSION}_{n:03d}" for n in range(1, len(reads) + 1)]
+    assert not Proofs(evidence, SESSION).proof_of({**BLOCK, "audit_ids": first}).problems
+
+
 def test_a_capture_that_saw_the_flow_answered_leaves_a_cause_of_configuration_medium(tmp_path, reads):
     row = {"src": "10.20.1.4", "dst": "10.20.2.5", "protocol": "TCP", "port": 6379, "packets": 20}
     for seen, limit in (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
-from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, fact_shapes, facts_in, names_in
+from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, argv_in, fact_shapes, facts_in, names_in
 from ghost.agent.facts.walked_again import NOT_CONFIGURED, WalkedAgain, addresses_of, network_of_records, walked_again
 from ghost.net import Network, ServiceTags, covers_address, is_address, kinds_seen_as, known_kinds
 from ghost.text import map_text, one_line
@@ -171,10 +171,14 @@ class Proofs:
         return list(dict.fromkeys(map(self._evidence.hidden, problems)))
 
     def _rests(self, cause: Mapping[str, Any], again: WalkedAgain) -> Proof:
-        """Return the proof of a fault that is there, if the cause cites what it rests on."""
-        if again.records and not {*again.records} & {*cause["audit_ids"]}:
+        """Return the proof of a fault that is there, if the cause cites what it rests on, or what said the same."""
+        told, cited = ({self._said(each) for each in ids} for ids in (again.records, cause["audit_ids"]))
+        if again.records and not told & cited:
             return Proof((f"it rests on {_listed(again.records)}: cite that",))
         return Proof(checked=f"walked again from the records; {again.told}")
+
+    def _said(self, audit_id: str) -> tuple[str, str | None]:
+        return " ".join(argv_in(self._evidence.get(audit_id, {}))), self._printed(audit_id)
 
     def _undemanded(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return why the cited records do not show the fact that this kind of cause demands."""
