@@ -22,9 +22,11 @@ from ghost.brain.offline.understanding.word_lists import service_of
 from ghost.net import (
     FIRST_PUBLIC,
     Flow,
+    LoadBalancer,
     Network,
     Site,
     Unread,
+    key,
     public_address_of,
 )
 
@@ -234,6 +236,10 @@ def services_of(told: Understood, mention: Mention, network: Network) -> list[Se
     if usual is not None:
         return [(transport or usual[0], usual[1], "usual")]
     ends = mention.meanings[0] if mention.meanings else ()
+    taken = dict.fromkeys(each for end in ends for each in _ports_of_front_end(network, end))
+    balanced: list[Service] = [(protocol, port, "balancer") for protocol, port in taken]
+    if balanced:
+        return balanced[:MAX_FLOWS]
     by_host = _usual_of_host(ends[0].address) if ends else None
     if by_host is not None or told.kind == "dns":
         return [(transport or "Tcp", by_host, "usual" if by_host else "")]
@@ -243,6 +249,16 @@ def services_of(told: Understood, mention: Mention, network: Network) -> list[Se
         return [(transport or "Tcp", by_rule, "rule")]
     by_name = next((port for end in ends[:1] for word in spoken(end.label).split() if (port := service_of(word))), None)
     return [(transport or by_name[0], by_name[1], "usual") if by_name else (transport or "Tcp", None, "")]
+
+
+def _ports_of_front_end(network: Network, end: End) -> list[tuple[str, int]]:
+    """Return what the rules of the load balancer take whose front end this is, if it was read; not those for all."""
+    found = []
+    for balancer in network.all(LoadBalancer).values():
+        fronts = {key(front.id) for front in balancer.front_ends if front.address == end.address}
+        rules = [rule for rule in balancer.rules if key(rule.front_end) in fronts and rule.port]
+        found += [(rule.protocol.capitalize(), rule.port) for rule in rules]
+    return found
 
 
 def _product(told: Understood) -> tuple[str, int] | None:

@@ -35,6 +35,8 @@ BESIDE: Final = re.compile(
 )
 """Of a host's name or address, right behind it."""
 COLON: Final = re.compile(r"(?<=[\w.\-\]]):(?P<number>\d{1,9})\b(?![:.]\d)")
+_WORKS: Final = re.compile(r"\b(?:works?|fine|ok|okay|succeeds|alive)(?: fine| well)?\s*$", re.IGNORECASE)
+"""Before a port that is not complained about."""
 _WORDS: Final = re.compile(r"\b(tcp|udp|icmp|ping(?:s|ing|ed)?|icmp echo)\b", re.IGNORECASE)
 
 
@@ -56,7 +58,8 @@ def stated_ports(sentence: str) -> list[PortMention]:
         for match in pattern.finditer(sentence):
             if not any(match.start() < each.end and each.start < match.end() for each in found):
                 found.append(port_of(match))
-    return sorted(found, key=lambda each: each.start)
+    failing = [each for each in found if not _WORKS.search(sentence[max(each.start - 20, 0) : each.start])]
+    return sorted(failing or found, key=lambda each: each.start)
 
 
 def port_of(match: re.Match[str]) -> PortMention:
