@@ -36,6 +36,11 @@ OTHERS = {
     "absent": ("az network nsg show -g prod-rg -n none", 3, ""),
     "loss": ("pcap-forensics a.pcap --findings", 0, json.dumps({"findings": [FINDING]})),
     "summary": ("cat captures/a_executive_summary.md", 0, "# HIGH: 10.20.2.5:6379 loses packets\n**Seen:** 20 of 30"),
+    "reset": (
+        "pcap-forensics b.pcap --findings",
+        0,
+        json.dumps({"findings": [{**FINDING, "kind": "third_party_reset"}, {**FINDING, "kind": "routing_loop"}]}),
+    ),
     "inside": (
         shlex.join([*RUN, "--scripts", *GUEST_SCRIPT]),
         0,
@@ -114,6 +119,12 @@ CAUSES = [
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "", "no capture with loss", ""),
     ({"kind": "packet_loss", "resource": "web-vm-01", "flow": REDIS}, "summary", "", "the kinds of its findings"),
     ({"kind": "packet_loss", "resource": "x", "flow": {"destination": "10.20.2.7"}}, "summary", "no capture", ""),
+    ({"kind": "packet_loss", "resource": "web-vm-01"}, "loss", "", "the capture shows it"),
+    ({"kind": "packet_loss", "resource": "jobs-vm-01"}, "loss", "no capture with loss", ""),
+    ({"kind": "azure_firewall", "resource": "web-vm-01", "flow": REDIS}, "reset", "what stops", ""),
+    ({"kind": "azure_firewall", "resource": "web-vm-01"}, "reset", "", "other faults are seen so too"),
+    ({"kind": "reset_on_path", "resource": "web-vm-01"}, "reset", "", "the capture shows it"),
+    ({"kind": "routing_loop", "resource": "web-vm-01", "flow": REDIS}, "reset", "", "the capture shows it"),
     ({"kind": "mtu_black_hole", "resource": "web-vm-01"}, "loss", "no capture with mtu_black_hole", ""),
     ({"kind": "routing_loop", "resource": "web-vm-01"}, "names", "could not be walked", ""),
 ]  # fmt: skip
@@ -141,6 +152,12 @@ def test_a_cause_is_what_its_records_show(proofs):
         problems = "; ".join(proof.problems)
         assert (problem in problems) if problem else not problems, (cause, cited, proof)
         assert told in f"{proof.checked} {proof.limit}", (cause, cited, proof)
+
+
+def test_a_cause_may_cite_a_read_that_was_repeated_with_the_same_answer(tmp_path, reads):
+    evidence = evidence_of(tmp_path / f"shell_audit_{SESSION}.jsonl", [*reads, *reads])
+    first = [f"{SESSION}_{n:03d}" for n in range(1, len(reads) + 1)]
+    assert not Proofs(evidence, SESSION).proof_of({**BLOCK, "audit_ids": first}).problems
 
 
 def test_a_capture_that_saw_the_flow_answered_leaves_a_cause_of_configuration_medium(tmp_path, reads):

@@ -169,7 +169,7 @@ def test_what_was_measured_tells_used_up_ports_and_failing_members(tmp_path: Pat
         assert said in "".join(told)
         assert bool(told) is bool(said)
         found = [(cause.kind, cause.rule, cause.likely) for cause in run.case.causes if cause.layer == "load_balancer"]
-        assert found == ([("snat_ports_exhausted", "out", False)] if (scenario, edits) == (NAT, ()) else [])
+        assert found == ([("snat_ports_exhausted", "", False)] if (scenario, edits) == (NAT, ()) else [])
 
 
 def test_flow_logs_tell_what_denied_a_flow_and_when(tmp_path: Path) -> None:

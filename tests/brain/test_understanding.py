@@ -122,6 +122,20 @@ def test_what_is_open_is_asked_and_nobody_is_no_dead_end(text: str, answer: str,
         assert complaint.flows
 
 
+def test_a_tenant_that_may_not_be_listed_leaves_what_the_words_say() -> None:
+    text = "10.50.2.4 cannot reach db-01 (10.50.3.4) on port 5432"
+    denied = {"status": "completed", "exit_code": 1, "audit_id": "a", "stderr": "AuthorizationFailed"}
+    steps = understand(Case(text), text, None)
+    step = next(steps)
+    while True:
+        try:
+            step = steps.send("no one" if isinstance(step, Question) else [denied for _ in step.calls])
+        except StopIteration as done:
+            flows = [str(each.flow) for flow in done.value.flows for each in flow]
+            assert flows == ["TCP 10.50.2.4 -> 10.50.3.4:5432"]
+            return
+
+
 def test_a_large_tenant_is_understood_with_two_reads() -> None:
     _, _, calls = understood("vm-portal-01 cannot reach vm-erp-app-01 on port 8443", "nva-hub")
     assert calls == 2

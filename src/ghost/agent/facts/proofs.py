@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
-from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, fact_shapes, facts_in, names_in
-from ghost.agent.facts.walked_again import WalkedAgain, addresses_of, network_of_records, walked_again
-from ghost.net import Network, ServiceTags, covers_address, is_address, known_kinds
+from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, argv_in, fact_shapes, facts_in, names_in
+from ghost.agent.facts.walked_again import NOT_CONFIGURED, WalkedAgain, addresses_of, network_of_records, walked_again
+from ghost.net import Network, ServiceTags, covers_address, is_address, kinds_seen_as, known_kinds
 from ghost.text import map_text, one_line
 
 UNCITED: Final = "cites no audit record"
@@ -114,7 +114,10 @@ class Proofs:
     # Causes
 
     def proof_of(self, cause: Mapping[str, Any]) -> Proof:
-        """Return what the records say: a capture, the flow walked again, else the fact that the kind demands."""
+        """Return what the records say: a capture, the flow walked again, else the fact that the kind demands.
+
+        A finding that several kinds are seen as tells apart none that configuration shows.
+        """
         found = self._proof_of(map_text(cause, self._real))
         hide = self._evidence.hidden
         return Proof(tuple(self._hidden(found.problems)), hide(found.checked), hide(found.limit))
@@ -126,9 +129,11 @@ class Proofs:
             return Proof((f"{_listed(cause['audit_ids'])}: no [CLOUD] record that succeeded shows it",))
         if self._evidence.is_masked:
             return Proof(checked="not compared: private", limit="the values behind the placeholders of its records")
-        if seen := self._seen(cause, in_cloud):
-            return Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})")
-        if known_kinds()[cause["kind"]].layer == "wire":
+        layer, seen = known_kinds()[cause["kind"]].layer, self._seen(cause, in_cloud)
+        shown = Proof(checked=f"the capture shows it: {seen[0]} ({seen[0].record})") if seen else None
+        if shown and (layer in NOT_CONFIGURED or any(kinds_seen_as(each.value) == (cause["kind"],) for each in seen)):
+            return shown
+        if layer == "wire":
             seen_as = " or ".join(known_kinds()[cause["kind"]].seen_as.split())
             if titles := self._titled(cause, in_cloud):
                 return Proof(checked=f"the capture says: {titles[0]}", limit="the kinds of its findings (--findings)")
@@ -141,6 +146,8 @@ class Proofs:
             return replace(proof, limit=f"no capture that saw its flow answered ({answered} in {answered.record})")
         if again.outcome == "not_shown":
             return Proof((f"walked again from the records, {again.told}",))
+        if shown:
+            return replace(shown, limit=f"its flow walked again, since other faults are seen so too: {again.told}")
         wrong = self._undemanded(cause, in_cloud)
         if wrong:
             return Proof(tuple(wrong))
@@ -164,10 +171,14 @@ class Proofs:
         return list(dict.fromkeys(map(self._evidence.hidden, problems)))
 
     def _rests(self, cause: Mapping[str, Any], again: WalkedAgain) -> Proof:
-        """Return the proof of a fault that is there, if the cause cites what it rests on."""
-        if again.records and not {*again.records} & {*cause["audit_ids"]}:
+        """Return the proof of a fault that is there, if the cause cites what it rests on, or what said the same."""
+        told, cited = ({self._said(each) for each in ids} for ids in (again.records, cause["audit_ids"]))
+        if again.records and not told & cited:
             return Proof((f"it rests on {_listed(again.records)}: cite that",))
         return Proof(checked=f"walked again from the records; {again.told}")
+
+    def _said(self, audit_id: str) -> tuple[str, str | None]:
+        return " ".join(argv_in(self._evidence.get(audit_id, {}))), self._printed(audit_id)
 
     def _undemanded(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return why the cited records do not show the fact that this kind of cause demands."""
@@ -177,7 +188,7 @@ class Proofs:
         about = [fact for fact in self.facts(ids) if _is_of(fact, str(cause["resource"]))]
         ruled = [fact for fact in about if self._has_rule(fact, cause)]
         if demand.property == "next_hop":
-            ruled = [fact for fact in ruled if self._leads(fact, cause.get("flow") or {})]
+            ruled = [fact for fact in ruled if self._leads(fact, cause)]
         told = [fact for fact in (about if demand.absent else ruled) if fact.property == demand.property]
         if demand.absent:
             there = [fact for fact in told if fact.value != NONE and self._has_rule(fact, cause)]
@@ -198,7 +209,9 @@ class Proofs:
             for fact in self.facts(ids)
             if fact.tier == CAPTURE.tier and fact.property == "finding" and fact.value in kinds
         ]
-        return [fact for fact in findings if self._concerns(fact, cause.get("flow") or {})]
+        ends = _ends_of(cause) or [str(cause["resource"])]
+        addresses = {address for end in ends for address in addresses_of(self._network, end)}
+        return [fact for fact in findings if not addresses or addresses.intersection(fact.subject)]
 
     def _answered(self, cause: Mapping[str, Any]) -> Fact | None:
         """Return what a capture of the session saw answered of a cause's flow, where nothing of it was unanswered."""
@@ -214,21 +227,15 @@ class Proofs:
     def _titled(self, cause: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
         """Return the findings that a capture's summary names, about the flow's ends."""
         titles = [fact.value for fact in self.facts(ids) if fact.tier == CAPTURE.tier and fact.property == TITLE]
-        flow = cause.get("flow") or {}
-        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
+        ends = _ends_of(cause)
         names = [*ends, *(address for end in ends for address in addresses_of(self._network, end))]
         return [title for title in titles if not names or _names(title, names)]
 
-    def _concerns(self, finding: Fact, flow: Mapping[str, Any]) -> bool:
-        """Return whether a finding is about an end of a flow; of a flow that names no address, it is."""
-        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
-        addresses = {address for end in ends for address in addresses_of(self._network, end)}
-        return not addresses or bool(addresses.intersection(finding.subject))
-
-    def _leads(self, route: Fact, flow: Mapping[str, Any]) -> bool:
-        """Return whether a route covers an end of a flow; of a flow whose ends are not known, it does."""
-        ends = [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
-        addresses = [address for end in ends for address in addresses_of(self._network, end) if is_address(address)]
+    def _leads(self, route: Fact, cause: Mapping[str, Any]) -> bool:
+        """Return whether a route covers an end of a cause's flow; of one whose ends are not known, it does."""
+        addresses = [
+            address for end in _ends_of(cause) for address in addresses_of(self._network, end) if is_address(address)
+        ]
         return not addresses or any(covers_address(route.subject[-1:], each, ServiceTags()) for each in addresses)
 
     def _has_rule(self, fact: Fact, cause: Mapping[str, Any]) -> bool:
@@ -242,6 +249,11 @@ class Proofs:
             f.value for f in self._facts_of(fact.record) if (f.subject, f.property) == (fact.subject, DIRECTION)
         ]
         return not direction or cause["direction"] in direction
+
+
+def _ends_of(cause: Mapping[str, Any]) -> list[str]:
+    flow = cause.get("flow") or {}
+    return [str(flow[end]) for end in ("source", "destination") if flow.get(end)]
 
 
 def _is_about(fact: Fact, subject: str) -> bool:

@@ -9,10 +9,12 @@ from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Complaint, StatedEnds
 from ghost.brain.offline.conclusion import conclude, conclude_not_begun
+from ghost.brain.offline.flow_history import last_passed
 from ghost.brain.offline.guest_inspection import inspect_guests
 from ghost.brain.offline.hypothesis_catalogue import register_all
 from ghost.brain.offline.path_verdict import Verdict, blame_faults, cover_layers, judge
 from ghost.brain.offline.recent_changes import what_changed
+from ghost.brain.offline.snat_metrics import check_metrics
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.undecided import ask_what_decides
 from ghost.brain.offline.understanding import understand
@@ -45,7 +47,12 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
 
 
 def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], *, wire_first: bool) -> Steps[None]:
-    """Look where configuration does not reach: inside the machines, and on the wire."""
+    """Look where configuration does not reach: at what was measured and logged, inside the machines, on the wire."""
+    known = len(case.causes)
+    yield from check_metrics(case, complaint, verdicts[0].candidate)
+    if any(cause.conclusive for cause in case.causes[known:]):
+        return
+    yield from last_passed(case, verdicts[0].candidate)
     for look in (_on_the_wire, _inside) if wire_first else (_inside, _on_the_wire):
         if not case.explained or (look is _on_the_wire and complaint.kind in DROPS_NOT_ALL):
             yield from look(case, complaint, verdicts)

@@ -78,8 +78,8 @@ def _judge_translation(case: Case, candidate: Candidate, out: Hop, readings: lis
         Cause(
             "load_balancer", LOST, f"No SNAT ports were left: {text}.", (*audit_ids, *out.references),
             (f"Give {where} more ports: {net.known_kinds()['snat_ports_exhausted'].mend}.",),
-            kind="snat_ports_exhausted", resource=out.resource, rule=out.rule or "", likely=not is_full,
-            flow=candidate.flow,
+            kind="snat_ports_exhausted", resource=out.resource, flow=candidate.flow,
+            conclusive=is_full, likely=not is_full,
         )
     )  # fmt: skip
 

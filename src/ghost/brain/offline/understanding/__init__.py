@@ -35,7 +35,11 @@ __all__ = ["nobody", "understand"]
 
 MAX_LENGTH = 4000
 """Characters of a symptom that are looked at."""
-_ADDRESSED: dict[str, type[Resource]] = {"/loadbalancers/": LoadBalancer, "/publicipaddresses/": PublicAddress}
+_ADDRESSED: dict[str, type[Resource]] = {
+    "/loadbalancers/": LoadBalancer,
+    "/publicipaddresses/": PublicAddress,
+    "/localnetworkgateways/": Site,
+}
 
 
 def understand(case: Case, text: str, options: StatedEnds | None = None) -> Steps[Complaint]:

@@ -34,6 +34,14 @@ def _one_thing(first: Mention, second: Mention, gap: str) -> bool:
         return True
     if first.labels & second.labels:
         return bool(gap.strip()) or not first.ports
+    if (
+        first.labels
+        and first.labels < second.labels
+        and gap.strip() in ("in", "of", "inside", "within", "in the", "on")
+    ):
+        return True
+    if gap.strip().partition(" ")[0] in ("in", "inside", "within"):
+        return False
     if first.certainty == UNKNOWN or second.certainty == UNKNOWN:
         return False
     opening = gap.strip() in ("(", "[", "/", "/[", "([", "[/")
@@ -56,7 +64,7 @@ def _one_thing(first: Mention, second: Mention, gap: str) -> bool:
 def _joined(first: Mention, second: Mention) -> Mention:
     """Return one mention of both: the surer meaning, of a name and its address outside the tenant the address."""
     surer, other = (first, second) if first.certainty > second.certainty else (second, first)
-    if first.labels & second.labels and first.certainty == second.certainty:
+    if first.labels & second.labels and (first.certainty == second.certainty or first.labels < second.labels):
         surer, other = first, second
     name = next((each for each in (first, second) if each.certainty == NAMED and "." in each.text), None)
     address = next((each for each in (first, second) if each is not name and each.certainty == EXACT), None)

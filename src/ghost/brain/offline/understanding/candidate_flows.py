@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from ipaddress import ip_address, ip_network
 from itertools import product
 from typing import Final
 
 from ghost.brain.offline.complaint import Candidate, End, Kind, PortOrigin, StatedEnds
+from ghost.brain.offline.understanding.dns_complaints import who_asks_what
 from ghost.brain.offline.understanding.end_mentions import UNKNOWN, Mention, Mentioned, mentions_in
 from ghost.brain.offline.understanding.equal_gates import likely_senders, one_of_each, port_by_rules
 from ghost.brain.offline.understanding.failure_kinds import failure_kind
@@ -18,14 +17,21 @@ from ghost.brain.offline.understanding.name_matching import spoken
 from ghost.brain.offline.understanding.named_hosts import address_of, port_of_scheme
 from ghost.brain.offline.understanding.port_mentions import is_port, spoken_protocol
 from ghost.brain.offline.understanding.roles import FIRST_EPHEMERAL, roles_in
-from ghost.brain.offline.understanding.tenant_names import TenantNames
+from ghost.brain.offline.understanding.tenant_names import TenantNames, first_address
 from ghost.brain.offline.understanding.word_lists import service_of
-from ghost.net import FIRST_PUBLIC, HOST_ADDRESS, Flow, Network, Site, Unread, public_address_of
+from ghost.net import (
+    FIRST_PUBLIC,
+    Flow,
+    LoadBalancer,
+    Network,
+    Site,
+    Unread,
+    key,
+    public_address_of,
+)
 
 MAX_FLOWS: Final = 6
 MAX_MEANINGS: Final = 6
-_SERVER_BEFORE: Final = re.compile(r"(?:dns server|server:|resolver|nameserver)[\s:=(]*$")
-_SERVER_AFTER: Final = re.compile(r"#53|\s?\(?(?:(?:as|is|our|the|a) ){0,3}(?:dns|resolver|nameserver)")
 INTERNET: Final = End("the internet", FIRST_PUBLIC, origin="named in the symptom")
 
 Service = tuple[str, int | None, PortOrigin]
@@ -47,6 +53,8 @@ class Understood:
     """The sentences that name the ends."""
     pairs: tuple[tuple[Mention, Mention], ...] = ()
     """Source and destination that one clause names."""
+    source_lost: bool = False
+    """Whether the words of the source fit but the destination."""
 
     @property
     def invalid_port(self) -> str:
@@ -98,7 +106,7 @@ class Understood:
         if any(mention.beyond == "site" for mention in (*self.destinations, *self.sources)):
             return False
         named = [mention for mention in (*self.destinations, *self.sources) if not mention.beyond]
-        if not (self.sources and self.destinations) and self.mentioned.has_other_words:
+        if self.source_lost or (not (self.sources and self.destinations) and self.mentioned.has_other_words):
             return False
         return bool(self.destinations) and all(len(m.meanings) == 1 and m.certainty > UNKNOWN for m in named)
 
@@ -110,7 +118,7 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     kind = failure_kind(roles.clause, roles.failing)
     sources, destinations = roles.sources, roles.destinations
     if kind == "dns":
-        sources, destinations = _asker_and_name(mentioned, sources, destinations)
+        sources, destinations = who_asks_what(mentioned, sources, destinations, names)
     if options.source:
         sources = stated_end(options.source, names) or sources
     if options.destination:
@@ -128,35 +136,10 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     named = {label for mention in destinations for label in mention.labels}
     if not any(s.text.casefold() == d.text.casefold() for s in sources for d in destinations):
         sources = tuple(mention for mention in sources if not mention.labels or not mention.labels <= named)
+    lost = bool(roles.sources) and not sources
     protocol = options.protocol.capitalize() or spoken_protocol(clause)
-    return Understood(
-        text, kind, sources, destinations, mentioned, protocol, clause, () if options.source else roles.pairs
-    )
-
-
-def _asker_and_name(
-    mentioned: Mentioned, sources: tuple[Mention, ...], destinations: tuple[Mention, ...]
-) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
-    """Return who asks for what: the name is the destination, a server that was asked is no end."""
-    text = mentioned.text.casefold()
-    named = tuple(m for m in destinations if _is_name(m)) or tuple(m for m in mentioned.mentions if _is_name(m))[:1]
-    others = [m for m in (*sources, *destinations, *mentioned.mentions) if m.meanings and not _is_answer(m)]
-    askers = [m for m in others if not (53 in m.ports or HOST_ADDRESS in m.addresses or _is_called_server(text, m))]
-    return (tuple(askers[:1]) if named or sources else ()), named or destinations
-
-
-def _is_answer(mention: Mention) -> bool:
-    """Return whether a mention is a name, or an address outside, as a server gives it: neither asks for a name."""
-    return _is_name(mention) or any(address_of(each) and ip_address(each).is_global for each in mention.addresses)
-
-
-def _is_called_server(text: str, mention: Mention) -> bool:
-    before, after = text[max(mention.start - 24, 0) : mention.start], text[mention.end : mention.end + 24]
-    return bool("dns" in mention.text.casefold() or _SERVER_BEFORE.search(before) or _SERVER_AFTER.match(after))
-
-
-def _is_name(mention: Mention) -> bool:
-    return "." in mention.text and address_of(mention.text) is None
+    pairs = () if options.source else roles.pairs
+    return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost)
 
 
 def stated_end(text: str, names: TenantNames) -> tuple[Mention, ...]:
@@ -195,8 +178,10 @@ def _candidates(
         for place, sources in enumerate(choices):
             meaning = number * max(len(choices), 1) + place
             for source, destination in product(sources, destinations):
-                if source.address != destination.address and (
-                    not source.machine or source.machine != destination.machine
+                if (
+                    source.address
+                    and destination.address not in ("", source.address)
+                    and (not source.machine or source.machine != destination.machine)
                 ):
                     address = _as_seen(network, source, destination)
                     flow = Flow(protocol, source.address, None, address, port)
@@ -209,7 +194,7 @@ def ways(mention: Mention, network: Network) -> Iterator[list[End]]:
         if mention.beyond in ("internet", "laptop"):
             yield [replace(INTERNET, label=mention.text if mention.beyond == "laptop" else INTERNET.label)]
         for site in network.all(Site).values() if mention.beyond == "site" else ():
-            address = next((str(next(iter(ip_network(prefix).hosts()))) for prefix in site.prefixes), "")
+            address = next((first_address(prefix) for prefix in site.prefixes), "")
             yield [End(f"{mention.text} ({site.name})", address, origin="named in the symptom")]
         return
     single = [ends[0] for ends in mention.meanings if len(ends) == 1]
@@ -251,6 +236,10 @@ def services_of(told: Understood, mention: Mention, network: Network) -> list[Se
     if usual is not None:
         return [(transport or usual[0], usual[1], "usual")]
     ends = mention.meanings[0] if mention.meanings else ()
+    taken = dict.fromkeys(each for end in ends for each in _ports_of_front_end(network, end))
+    balanced: list[Service] = [(protocol, port, "balancer") for protocol, port in taken]
+    if balanced:
+        return balanced[:MAX_FLOWS]
     by_host = _usual_of_host(ends[0].address) if ends else None
     if by_host is not None or told.kind == "dns":
         return [(transport or "Tcp", by_host, "usual" if by_host else "")]
@@ -260,6 +249,16 @@ def services_of(told: Understood, mention: Mention, network: Network) -> list[Se
         return [(transport or "Tcp", by_rule, "rule")]
     by_name = next((port for end in ends[:1] for word in spoken(end.label).split() if (port := service_of(word))), None)
     return [(transport or by_name[0], by_name[1], "usual") if by_name else (transport or "Tcp", None, "")]
+
+
+def _ports_of_front_end(network: Network, end: End) -> list[tuple[str, int]]:
+    """Return what the rules of the load balancer take whose front end this is, if it was read; not those for all."""
+    found = []
+    for balancer in network.all(LoadBalancer).values():
+        fronts = {key(front.id) for front in balancer.front_ends if front.address == end.address}
+        rules = [rule for rule in balancer.rules if key(rule.front_end) in fronts and rule.port]
+        found += [(rule.protocol.capitalize(), rule.port) for rule in rules]
+    return found
 
 
 def _product(told: Understood) -> tuple[str, int] | None:

@@ -119,7 +119,7 @@ def _exact(text: str, names: TenantNames, _: Sequence[Mention]) -> Iterator[Ment
 
 
 def _of_names(start: int, end: int, text: str, named: Sequence[Named]) -> Mention:
-    kinds = ("machine", "balancer", "public address", "service", "interface", "group")
+    kinds = ("machine", "balancer", "public address", "service", "site", "interface", "group")
     first = min(named, key=lambda each: kinds.index(each.kind))
     same = [each for each in named if each.kind == first.kind]
     meanings = tuple(tuple(map(_named, each.ends)) for each in same if each.ends)

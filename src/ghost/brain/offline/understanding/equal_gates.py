@@ -125,7 +125,9 @@ def _is_source(network: Network, rule: SecurityRule, end: End) -> bool:
         {key(group) for each in interface.configurations for group in each.application_groups} if interface else set()
     )
     prefixes = [prefix for prefix in rule.source_prefixes if is_address(prefix.partition("/")[0])]
-    return within(prefixes, end.address) or any(key(prefix) in groups for prefix in rule.source_prefixes)
+    return (is_address(end.address) and within(prefixes, end.address)) or any(
+        key(prefix) in groups for prefix in rule.source_prefixes
+    )
 
 
 def _may_reach(network: Network, source: End, destination: End) -> bool:

@@ -22,6 +22,8 @@ _SLASHED: Final = re.compile(
     r"\b(?:on\s+)?(?:(?P<protocol>tcp|udp)[/: ]\s?(?P<number>\d{1,9})|(?P<b>\d{1,9})/(?P<after>tcp|udp))\b(?!\.\d)",
     re.IGNORECASE,
 )
+_ALONE: Final = re.compile(r"(?<=\s)\((?P<number>22|80|443|1433|1521|3306|3389|5432|6379|[89]\d{3})\)")
+"""Other numbers in brackets are mostly codes of errors."""
 _OPTION: Final = re.compile(r"(?<!\S)(?:-p|--port)[ =]?(?P<number>\d{1,9})\b", re.IGNORECASE)
 _BARE: Final = re.compile(
     rf"\b(?:on|over|via)\s+(?P<number>[1-9]\d{{1,4}})(?P<more>(?:\s?(?:,|/|and|or|&)\s?\d{{2,5}}\b(?![.:]\d)){{0,8}})\b{_NO_UNIT}",
@@ -33,6 +35,8 @@ BESIDE: Final = re.compile(
 )
 """Of a host's name or address, right behind it."""
 COLON: Final = re.compile(r"(?<=[\w.\-\]]):(?P<number>\d{1,9})\b(?![:.]\d)")
+_WORKS: Final = re.compile(r"\b(?:works?|fine|ok|okay|succeeds|alive)(?: fine| well)?\s*$", re.IGNORECASE)
+"""Before a port that is not complained about."""
 _WORDS: Final = re.compile(r"\b(tcp|udp|icmp|ping(?:s|ing|ed)?|icmp echo)\b", re.IGNORECASE)
 
 
@@ -50,11 +54,12 @@ class PortMention:
 def stated_ports(sentence: str) -> list[PortMention]:
     """Return the ports said by themselves, in order."""
     found: list[PortMention] = []
-    for pattern in (_SAID, _SLASHED, _OPTION, _BARE):
+    for pattern in (_SAID, _SLASHED, _OPTION, _BARE, _ALONE):
         for match in pattern.finditer(sentence):
             if not any(match.start() < each.end and each.start < match.end() for each in found):
                 found.append(port_of(match))
-    return sorted(found, key=lambda each: each.start)
+    failing = [each for each in found if not _WORKS.search(sentence[max(each.start - 20, 0) : each.start])]
+    return sorted(failing or found, key=lambda each: each.start)
 
 
 def port_of(match: re.Match[str]) -> PortMention:

@@ -155,7 +155,7 @@ def _without_fine(masked: str) -> str:
         kept.append(re.sub(MASK, " ", clause) if works and not (is_first and only.search(clause)) else clause)
         kept.append(match[0] if match else "")
         place = match.end() if match else place
-    rest = "".join(kept)
+    rest = pattern("aside").sub(" ", "".join(kept))
     return rest if re.search(MASK, rest) else masked
 
 
@@ -169,7 +169,8 @@ def _by_pairs(sentence: str, mentions: Sequence[Mention], roles: dict[int, Role]
         for match in rule.finditer(sentence):
             source, destination = (ord(match[name]) - FIRST_MASK for name in ("s", "d"))
             if roles.get(source, "source") == "source" and roles.get(destination, "destination") == "destination":
-                if (source in roles and destination in roles) or mentions[destination].beyond == "laptop":
+                both_one = mentions[source].owns_port and mentions[source].labels == mentions[destination].labels
+                if both_one or (source in roles and destination in roles) or mentions[destination].beyond == "laptop":
                     continue
                 if is_name(mentions[source]) or not (_may_send(mentions[source]) or mentions[destination].ports):
                     continue

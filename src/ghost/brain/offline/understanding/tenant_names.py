@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from ipaddress import ip_network
 from typing import Any, Final
 
 from ghost.brain.offline.azure_reads import resource_id
 from ghost.brain.offline.complaint import End
 from ghost.brain.offline.understanding.name_matching import Described, NameIndex, spoken, tokens
-from ghost.net import Interface, LoadBalancer, Network, VirtualNetwork, key, name_of, owner_in
+from ghost.net import Interface, LoadBalancer, Network, PublicAddress, Site, VirtualNetwork, key, name_of, owner_in
 
 SERVICE_HOSTS: Final = {
     "storageaccounts": "{}.blob.core.windows.net",
@@ -20,7 +21,11 @@ SERVICE_HOSTS: Final = {
     "vaults": "{}.vault.azure.net",
 }
 """By the type in a resource id, folded: the host name that its clients ask for."""
-TELLING_TYPES: Final = {"loadbalancers", "publicipaddresses"}
+TELLING_TYPES: Final = {
+    "loadbalancers": "balancer",
+    "publicipaddresses": "public address",
+    "localnetworkgateways": "site",
+}
 """Whose address must be read, by the type in a resource id."""
 
 
@@ -30,7 +35,7 @@ class Named:
     ends: tuple[End, ...]
     """All that the name stands for; of what must be read first, without an address."""
     kind: str = "machine"
-    """machine, group, interface, service, balancer or public address."""
+    """machine, group, interface, service, balancer, public address or site."""
     resource: str = ""
     """Id of what must be read for the address."""
 
@@ -84,7 +89,7 @@ class TenantNames:
     @cached_property
     def described(self) -> list[Named]:
         """What is found by words: machines, services, endpoints and load balancers."""
-        ways = [n for n in self.named if n.kind in ("machine", "service", "balancer")]
+        ways = [n for n in self.named if n.kind in ("machine", "service", "balancer", "site")]
         ways += [n for n in self.named if n.kind == "interface" and not n.ends[0].machine]
         return list({(each.name.casefold(), each.kind): each for each in ways}.values())
 
@@ -138,10 +143,17 @@ class TenantNames:
             return Named(resource.name, (End(resource.name, host),), "service")
         if kind not in TELLING_TYPES:
             return Named("", ())
-        balancer = self.network.get(LoadBalancer, text)
-        fronts = [each.address for each in balancer.front_ends if each.address] if balancer else []
-        ends = tuple(End(resource.name, address) for address in fronts)
-        return Named(resource.name, ends, "balancer" if kind == "loadbalancers" else "public address", text)
+        ends = tuple(End(resource.name, address) for address in self._addresses(text))
+        return Named(resource.name, ends, TELLING_TYPES[kind], text)
+
+    def _addresses(self, text: str) -> list[str]:
+        """Return the addresses of a front end, a public address or a site, where it was read."""
+        if (balancer := self.network.get(LoadBalancer, text)) is not None:
+            return [each.address for each in balancer.front_ends if each.address]
+        if (site := self.network.get(Site, text)) is not None:
+            return [first_address(prefix) for prefix in site.prefixes[:1]]
+        public = self.network.get(PublicAddress, text)
+        return [public.address] if public is not None and public.address else []
 
     def _description(self, named: Named) -> Described:
         end = named.ends[0] if named.ends else End(named.name, "")
@@ -151,6 +163,11 @@ class TenantNames:
         around = " ".join([*tags, *self.place_of(end), owner.group if owner else ""])
         strong = frozenset().union(*(tokens(label.partition(".")[0]) for label in labels))
         return Described(named.name, strong, tokens(around), tuple(spoken(text) for text in (*labels, *tags)))
+
+
+def first_address(prefix: str) -> str:
+    """Return the first address of a machine in a prefix."""
+    return str(next(iter(ip_network(prefix, strict=False).hosts())))
 
 
 def end_of(interface: Interface, address: str = "") -> End:
