@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from ghost.net import Answer, Read, collect, explain, proposed, walk
 from ghost.net.names import PrivateZones, ZoneLink, azure_names, dns_name
+from ghost.net.names.records import PrivateEndpoint
 from ghost.net.resources import Machine
+from ghost.net.services import StorageAccount
 from tests.net.described_names import SUBSCRIPTION, zone_id
 from tests.net.description import described
 from tests.net.small_network import flow
@@ -103,6 +105,15 @@ def test_each_fault_of_a_name_is_mended_by_a_change_that_is_walked(lines, asked,
     (fault,) = explain(described([*SPOKE, *lines]), flow(asked))
     assert (fault.kind, str(fault.mend), fault.outcome) == (kind, mend, then)
     assert fault.hop.references, "a cause cites what its fault rests on"
+
+
+def test_a_service_that_only_a_waiting_endpoint_reaches_waits_for_its_approval():
+    made = described([*SPOKE, "endpoint store status=Pending", "storage store westeurope access=Disabled"])
+    (endpoint,), (store,) = (list(made.all(of).values()) for of in (PrivateEndpoint, StorageAccount))
+    made = made.with_resources(PrivateEndpoint, [replace(endpoint, services=(store.id,))])
+    (fault,) = explain(made, flow(STORE))
+    assert (fault.kind, fault.resource, fault.outcome) == ("private_endpoint_not_approved", endpoint.id, "passes")
+    assert endpoint.reference in fault.hop.references
 
 
 def test_a_rule_behind_a_name_is_mended_for_the_address_that_the_name_led_to():

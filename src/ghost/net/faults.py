@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ghost.net.changes import (
@@ -22,6 +22,8 @@ from ghost.net.changes import (
 )
 from ghost.net.firewall import AzureFirewall
 from ghost.net.hops import Hop, Mend, Outcome, Walk
+from ghost.net.names.changes import ApproveEndpoint
+from ghost.net.names.records import PrivateEndpoint
 from ghost.net.network import Network, Unread
 from ghost.net.resources import EffectiveGroups, Interface, RouteTable, RuleSet, VirtualNetwork, key
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Flow, SecurityRule
@@ -73,9 +75,20 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
         if mended is None:
             faults.append(Fault(blocker, None, walked.outcome, derived, route))
             break
-        change, network, walked = mended
-        faults.append(Fault(blocker, change, walked.outcome, derived, route))
+        change, changed, walked = mended
+        faults.append(Fault(_waiting(network, blocker, change), change, walked.outcome, derived, route))
+        network = changed
     return faults
+
+
+def _waiting(network: Network, blocker: Hop, change: Mend) -> Hop:
+    """Return what stops the packet; of the closed public way, the endpoint whose approval opens another one."""
+    if not isinstance(change, ApproveEndpoint) or blocker.fault != "service_public_access_disabled":
+        return blocker
+    endpoint = network.one(PrivateEndpoint, change.endpoint)
+    references = tuple(dict.fromkeys((*blocker.references, endpoint.reference)))
+    fault, state = "private_endpoint_not_approved", ", ".join(endpoint.statuses)
+    return replace(blocker, fault=fault, resource=endpoint.id, rule=state, references=references)
 
 
 def _blocker(walked: Walk) -> Hop | None:
