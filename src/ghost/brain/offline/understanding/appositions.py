@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from ipaddress import ip_address
 
@@ -16,6 +17,9 @@ def with_appositions(mentioned: Mentioned) -> list[Mention]:
     joined: list[Mention] = []
     for mention in mentioned.mentions:
         before = joined[-1] if joined else None
+        if before is not None and _is_resolved_to(mentioned.text, before, mention):
+            joined[-1] = replace(before, end=mention.end)
+            continue
         gap = mentioned.text[before.end : mention.start] if before else ""
         if (
             before is not None
@@ -27,6 +31,13 @@ def with_appositions(mentioned: Mentioned) -> list[Mention]:
         else:
             joined.append(mention)
     return joined
+
+
+def _is_resolved_to(text: str, name: Mention, address: Mention) -> bool:
+    """Return whether a text says "resolves NAME to ADDRESS"."""
+    told = re.search(r"\bresolv\w+ [\"']?$", text[max(name.start - 12, 0) : name.start], re.IGNORECASE) is not None
+    between = text[name.end : address.start].strip("\"' ")
+    return told and is_name(name) and between in ("to", "as") and address_of(address.text) is not None
 
 
 def _one_thing(first: Mention, second: Mention, gap: str) -> bool:

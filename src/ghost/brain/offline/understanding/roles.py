@@ -21,7 +21,7 @@ KINDS: Final[tuple[Role, ...]] = ("source", "destination")
 FIRST_EPHEMERAL: Final = 32768
 """Ports from here on are those of clients."""
 MAX_COMPLAINTS: Final = 3
-"""In a text of more sentences, one of them is the complaint and the rest its story."""
+"""In a text of more sentences, one is the complaint and the rest its story: ends of two sentences are no pair."""
 COMPLAINT: Final = 13
 """What a sentence is worth that says by names and port which traffic fails."""
 
@@ -92,7 +92,9 @@ def roles_in(mentioned: Mentioned) -> Roles:
     sure = {
         d for s, d in said if min(mentions[s].certainty, mentions[d].certainty) >= NAMED and roles.get(d) != "source"
     }
-    sources = _chosen(mentions, roles, failing, "source", set())
+    told_together = any(all(reading.has(role) for role in KINDS) for reading in used)
+    is_story = len(readings) > MAX_COMPLAINTS and not told_together
+    sources = () if is_story else _chosen(mentions, roles, failing, "source", set())
     destinations = _chosen(mentions, roles, failing, "destination", sure)
     pairs = tuple((mentions[s], mentions[d]) for s, d in said)
     clause = " ".join(_unmasked(reading.sentence, mentions) for reading in used)
