@@ -133,6 +133,8 @@ STATEMENTS = [
     ("The machine is deallocated.", "", [], "power running"),
     ("old-vm is deallocated, and web-vm-01 is running.", "off", [], ""),
     ("redis-cache-01 is not deallocated; if old-vm were deallocated, it would fail.", "", [], ""),
+    ("TCP port 6379 from web-vm-01 to redis-cache-01 is stopped.", "", [], ""),
+    ("redis-cache-01 is powered off.", "", [], "power running"),
     ("allow-redis denies it.", "", [], "it says cache-nsg/allow-redis access Allow"),
     ("close-legacy-ports denies it before allow-redis is met.", "", [], ""),
     (f"As {SESSION}_777 shows.", "", [], f"{SESSION}_777 is not an audit record"),
