@@ -248,21 +248,26 @@ def _report_fault(wire: Wire, finding: Row) -> None:
     kinds = _open_kinds(wire, finding)
     at_source = (forward if not at_an_end else finding.get("blame") == "client") and finding["kind"] not in ATTEMPTS
     _, resource = wire.end_of(finding, sends=at_source if forward else not at_source)
-    kind = kinds[0] if len(kinds) == 1 and resource else ""
-    layer = known_kinds()[kind].layer if kind else "guest_firewall" if at_an_end else "wire"
-    wire.case.blame(
-        Cause(
-            *(layer, LOST, f"The capture at {wire.captured.label} shows: {title}. {detail}", wire.captured.audit_ids),
-            actions,
-            kind=kind,
-            resource=resource if kind else "",
-            port=port_of(finding),
-            likely=finding.get("confidence") != "high" or not kind or _never_answered(finding),
-        )
-    )
+    text = f"The capture at {wire.captured.label} shows: {title}. {detail}"
+    told = known_kinds()[kinds[0]].layer if len(kinds) == 1 and resource else ""
+    layer = told or ("guest_firewall" if at_an_end else "wire")
     if layer == "guest_firewall":
         note = "packets pass in both directions; the fault is at an end"
         wire.case.cover("wire", "cleared", wire.captured.audit_ids, note)
+    if not told:
+        wire.case.state(text, *wire.captured.audit_ids)
+        wire.case.not_verified(layer, f"{text} Which fault that is, or at which machine, it does not tell")
+        wire.case.actions.extend(action for action in actions if action not in wire.case.actions)
+        return
+    wire.case.blame(
+        Cause(
+            *(layer, LOST, text, wire.captured.audit_ids, actions),
+            kind=kinds[0],
+            resource=resource,
+            port=port_of(finding),
+            likely=finding.get("confidence") != "high" or _never_answered(finding),
+        )
+    )
 
 
 def _open_kinds(wire: Wire, finding: Row) -> tuple[str, ...]:
