@@ -158,14 +158,14 @@ def az(command: str) -> Any:
             "destinationPortRange": "8080"}  # fmt: skip
     answers: dict[str, Any] = {
         "az network nic list": [nic(f"{PROVIDER}/networkInterfaces/client-nic", client, "10.0.0.4", "web")],
-        "az network vnet show -g rg -n v": {
+        "az network vnet list": [{
             "id": vnet, "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}, "virtualNetworkPeerings": [],
             "subnets": [
                 {"id": f"{vnet}/subnets/web", "addressPrefix": "10.0.0.0/24",
                  "natGateway": {"id": f"{PROVIDER}/natGateways/nat"}},
                 {"id": f"{vnet}/subnets/app", "addressPrefix": "10.0.1.0/24", "networkSecurityGroup": {"id": nsg},
                  "ipConfigurations": [{"id": each["ipConfigurations"][0]["id"]} for each in nics]},
-            ]},
+            ]}],
         "az network nsg show -g rg -n g": {"id": nsg, "securityRules": [rule]},
         "az vm get-instance-view -g rg -n client": {
             "id": client, "instanceView": {"statuses": [{"code": "PowerState/running"}]}},
@@ -188,7 +188,7 @@ def az(command: str) -> Any:
         "az vmss nic list -g rg --vmss-name set": nics,
         "az vmss list-instances --expand instanceView -g rg -n set": [
             {"id": each, "instanceView": {"statuses": [{"code": "PowerState/running"}]}} for each in instances],
-        "az resource list --resource-type Microsoft.Network/networkManagers": [],
+        "az resource list --query [].{id: id, tags: tags}": [{"id": each} for each in (client, vnet, lb, f"{pip}/natip")],
     }  # fmt: skip
     return answers[command.removesuffix(" -o json")]
 

@@ -191,23 +191,28 @@ ANSWERS = {
             ],
         },
     ],
-    "az network vnet show -g rg -n hub": {
-        "id": f"{HUB}/virtualNetworks/hub",
-        "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
-        "subnets": [
-            {"id": f"{HUB}/virtualNetworks/hub/subnets/web", "addressPrefix": "10.0.0.0/24"},
-            {
-                "id": f"{HUB}/virtualNetworks/hub/subnets/pe",
-                "addressPrefix": "10.0.1.0/24",
-                "privateEndpointNetworkPolicies": "Disabled",
-            },
-        ],
-    },
+    "az network vnet list": [
+        {
+            "id": f"{HUB}/virtualNetworks/hub",
+            "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
+            "subnets": [
+                {"id": f"{HUB}/virtualNetworks/hub/subnets/web", "addressPrefix": "10.0.0.0/24"},
+                {
+                    "id": f"{HUB}/virtualNetworks/hub/subnets/pe",
+                    "addressPrefix": "10.0.1.0/24",
+                    "privateEndpointNetworkPolicies": "Disabled",
+                },
+            ],
+        }
+    ],
     "az vm get-instance-view -g rg -n web": {
         "id": "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/web",
         "instanceView": {"statuses": [{"code": "PowerState/running"}]},
     },
-    "az network private-dns zone list --subscription s": [{"id": f"{HUB}/privateDnsZones/{PRIVATE_LINK}"}],
+    "az resource list --query [].{id: id, tags: tags}": [
+        {"id": f"{HUB}/{each}"}
+        for each in ("virtualNetworks/hub", "privateEndpoints/store", f"privateDnsZones/{PRIVATE_LINK}")
+    ],
     f"az network private-dns link vnet list -g rg -z {PRIVATE_LINK}": [
         {"virtualNetwork": {"id": f"{HUB}/virtualNetworks/hub"}, "virtualNetworkLinkState": "Completed"}
     ],
@@ -228,7 +233,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize(
     ("destination", "of_names"),
-    [("store.blob.core.windows.net", 4), ("10.0.1.4", 1)],
+    [("store.blob.core.windows.net", 3), ("10.0.1.4", 1)],
 )
 def test_only_what_a_name_needs_is_read_and_nothing_twice(destination, of_names):
     asked: list[str] = []

@@ -152,19 +152,21 @@ ANSWERS = {
             "ipConfigurations": [{"privateIPAddress": "10.0.1.4", "subnet": {"id": SUBNET}}],
         }
     ],
-    "network vnet show -g rg -n hub": {
-        "id": f"{HUB}/virtualNetworks/hub",
-        "location": "westeurope",
-        "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
-        "subnets": [
-            {
-                "id": SUBNET,
-                "addressPrefix": "10.0.1.0/24",
-                "networkSecurityGroup": {"id": f"{HUB}/networkSecurityGroups/g"},
-                "serviceEndpoints": [{"service": "Microsoft.Sql"}, {"service": "Microsoft.KeyVault"}],
-            }
-        ],
-    },
+    "network vnet list": [
+        {
+            "id": f"{HUB}/virtualNetworks/hub",
+            "location": "westeurope",
+            "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
+            "subnets": [
+                {
+                    "id": SUBNET,
+                    "addressPrefix": "10.0.1.0/24",
+                    "networkSecurityGroup": {"id": f"{HUB}/networkSecurityGroups/g"},
+                    "serviceEndpoints": [{"service": "Microsoft.Sql"}, {"service": "Microsoft.KeyVault"}],
+                }
+            ],
+        }
+    ],
     "network nsg show -g rg -n g": {
         "id": f"{HUB}/networkSecurityGroups/g",
         "name": "g",

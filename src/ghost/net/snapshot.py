@@ -112,6 +112,8 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
     asked = {key(each) for each in (read.missing.resource, *read.missing.others)}
     if read.missing.resource and asked.isdisjoint(key(each.id) for each in found):
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} answered about something else")
+    if read.missing in (Missing(VirtualNetwork), Missing(ListedResource)) and not found:
+        return _failed(network, read, f"the list of {read.missing.of.kind}s that this login may read is empty")
     # Peerings lead to networks of other subscriptions, which are in no list.
     is_all = not read.missing.resource and read.missing.of is not VirtualNetwork
     network = network.with_resources(read.missing.of, found, complete=is_all)
