@@ -36,6 +36,8 @@ def inspected(
          [("guest_route", "records")]),
         ("two-new-image", "app-01", "payments", 8443, ["payments"], [("not_listening", "payments")]),
         ("lb-orders-half", "app-01", "10.50.3.100", 5432, ["db-01", "db-02"], [("not_listening", "db-02")]),
+        ("lb-portal-checks", "nightly", "10.80.1.100", 443, ["portal-01", "portal-02"],
+         [("balancer_no_healthy_member", "portal-lb")]),
         ("two-portal-erp", "vm-portal-01", "vm-erp-app-01", 8443, ["vm-fw-01"],
          [("ip_forwarding_off", "nic-fw-01"), ("guest_not_forwarding", "nic-fw-01")]),
     ],

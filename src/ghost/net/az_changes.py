@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from ipaddress import summarize_address_range
 from typing import Final
 
-from ghost.net.balancing.changes import AddBalancingRule, AddGroup, AddNatGateway, AttachPublicAddress, MakePrivate
+from ghost.net.balancing.changes import (
+    AddBalancingRule,
+    AddGroup,
+    AddNatGateway,
+    AttachPublicAddress,
+    MakePrivate,
+    SetProbePort,
+)
 from ghost.net.balancing.resources import LoadBalancer, NatGateway
 from ghost.net.changes import (
     AddRoute,
@@ -219,6 +226,9 @@ def _commands(mend: Mend, network: Network) -> Iterator[Words]:
                 *("--backend-port", str(made_rule.backend_port), "--frontend-ip", name_of(front_end)),
                 *("--backend-pool-name", name_of(made_rule.pools[0]), *probe),
             )
+        case SetProbePort(balancer_id, probe_id, port):
+            asked = ("-n", name_of(probe_id), "--port", str(port))
+            yield ("network", "lb", "probe", "update", *at(balancer_id, "--lb-name"), *asked)
         case AddNatGateway(subnet_id):
             home = network.one(VirtualNetwork, subnet_id.partition("/subnets/")[0])
             name, where = f"{name_of(subnet_id)}-nat", ("-l", home.location) if home.location else ()

@@ -77,12 +77,12 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
         again = yield from capture_at(case, others[0], str(candidate), seconds)
         if isinstance(again, Captured):
-            yield from _captured_clean(judged(case, complaint, candidate, again), [])
+            clean = yield from _captured_clean(judged(case, complaint, candidate, again), [])
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
     layer = case.layers.get("wire")
     if causes:
         confirm(case, LOST, [audit_id for cause in causes for audit_id in cause.audit_ids])
-    elif layer is not None and layer.status == "cleared":
+    elif clean and layer is not None and layer.status == "cleared":
         refute(case, LOST, layer.audit_ids)
     return observed
 
@@ -248,21 +248,26 @@ def _report_fault(wire: Wire, finding: Row) -> None:
     kinds = _open_kinds(wire, finding)
     at_source = (forward if not at_an_end else finding.get("blame") == "client") and finding["kind"] not in ATTEMPTS
     _, resource = wire.end_of(finding, sends=at_source if forward else not at_source)
-    kind = kinds[0] if len(kinds) == 1 and resource else ""
-    layer = known_kinds()[kind].layer if kind else "guest_firewall" if at_an_end else "wire"
-    wire.case.blame(
-        Cause(
-            *(layer, LOST, f"The capture at {wire.captured.label} shows: {title}. {detail}", wire.captured.audit_ids),
-            actions,
-            kind=kind,
-            resource=resource if kind else "",
-            port=port_of(finding),
-            likely=finding.get("confidence") != "high" or not kind or _never_answered(finding),
-        )
-    )
+    text = f"The capture at {wire.captured.label} shows: {title}. {detail}"
+    told = known_kinds()[kinds[0]].layer if len(kinds) == 1 and resource else ""
+    layer = told or ("guest_firewall" if at_an_end else "wire")
     if layer == "guest_firewall":
         note = "packets pass in both directions; the fault is at an end"
         wire.case.cover("wire", "cleared", wire.captured.audit_ids, note)
+    if not told:
+        wire.case.state(text, *wire.captured.audit_ids)
+        wire.case.not_verified(layer, f"{text} Which fault that is, or at which machine, it does not tell")
+        wire.case.actions.extend(action for action in actions if action not in wire.case.actions)
+        return
+    wire.case.blame(
+        Cause(
+            *(layer, LOST, text, wire.captured.audit_ids, actions),
+            kind=kinds[0],
+            resource=resource,
+            port=port_of(finding),
+            likely=finding.get("confidence") != "high" or _never_answered(finding),
+        )
+    )
 
 
 def _open_kinds(wire: Wire, finding: Row) -> tuple[str, ...]:

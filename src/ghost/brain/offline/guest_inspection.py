@@ -159,9 +159,9 @@ def _cover(case: Case, candidates: Sequence[Candidate], unknown: Sequence[str]) 
     """Clear the guests' layer where all that the packets meet were read whole and let them pass."""
     guests: dict[str, Guest | None] = {}
     for candidate in candidates:
-        walked = _walked(case.network, candidate)
-        if any(hop.fault and hop.kind in ("guest", "appliance") for way in _ways(walked) for hop in way.hops):
-            return  # The core names the fault.
+        stop = _walked(case.network, candidate).first_stop
+        if stop is not None and (stop.kind in ("guest", "appliance") or not unknown):
+            return  # The walk names what stops the packet.
         guests |= {key(each): case.network.get(Guest, each) for each in machines_on_way(case.network, candidate)}
     read_whole = [guest for guest in guests.values() if guest is not None]
     references = [guest.reference for guest in read_whole]

@@ -67,7 +67,7 @@ def _inside(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[
 def _on_the_wire(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[None]:
     observed = yield from examine_wire(case, complaint, verdicts[0].candidate)
     if observed:
-        case.say("No port was stated, so I judge the traffic that the capture shows.")
+        case.say("I walk what was seen or read meanwhile.")
         seen = Complaint(complaint.text, complaint.kind, (tuple(observed),), complaint.source_known)
         _settle(case, seen, (yield from judge(case, observed)))
 

@@ -39,6 +39,23 @@ class AddBalancingRule:
 
 
 @dataclass(frozen=True)
+class SetProbePort:
+    balancer: str
+    probe: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"with the probe {name_of(self.probe)} of {name_of(self.balancer)} on port {self.port}"
+
+    def applied(self, network: Network) -> Network:
+        balancer = network.one(LoadBalancer, self.balancer)
+        probes = [
+            replace(each, port=self.port) if key(each.id) == key(self.probe) else each for each in balancer.probes
+        ]
+        return network.with_resources(LoadBalancer, [replace(balancer, probes=tuple(probes))])
+
+
+@dataclass(frozen=True)
 class AddNatGateway:
     """A new one with a new public address, which nobody knows before."""
 

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from typing import Final, Literal
 
 from ghost.net.address_matching import HOST_ADDRESS
-from ghost.net.balancing.changes import AddBalancingRule
+from ghost.net.balancing.changes import AddBalancingRule, SetProbePort
 from ghost.net.balancing.front_ends import Backend, Entrance, backends_of, members_of, rule_for
 from ghost.net.balancing.resources import BalancingRule, InboundNatRule, LoadBalancer, Probe
 from ghost.net.gate_hops import gates
@@ -120,7 +120,10 @@ def balance(network: Network, entrance: Entrance, flow: Flow, sender: Interface 
     if not taking and not unfound:
         if probe is None or not probe.all_up_if_none:
             in_vain = len(judged) > 1 and all(_serves(network, each, rule) for each in judged)
-            return Balanced((*_causes(() if in_vain else judged), _none_healthy(hop, judged)))
+            nobody = _none_healthy(hop, judged)
+            if in_vain and probe is not None:
+                nobody = replace(nobody, mends=(SetProbePort(balancer.id, probe.id, rule.backend_port),))
+            return Balanced((*_causes(() if in_vain else judged), nobody))
         taking = judged
     hops = [_rewritten(hop, judged, taking, probe, len(unfound))]
     addressed = front_end.address in (None, flow.destination_address)
