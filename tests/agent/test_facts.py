@@ -13,7 +13,7 @@ from ghost.agent import Evidence, Session
 from ghost.agent import finished as remembered
 from ghost.agent.facts import Proofs
 from ghost.agent.facts.recorded_facts import fact_shapes, facts_in
-from ghost.agent.facts.walked_again import network_of_records
+from ghost.agent.facts.second_walk import network_of_records
 from ghost.agent.verification import verify_session
 from ghost.lab import load_scenario
 from ghost.lab.directory import LabClock, LabDirectory

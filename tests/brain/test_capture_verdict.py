@@ -61,6 +61,7 @@ def test_a_capture_tells_the_fault_and_where_it_is(
     assert (tools.captured, told(case)) == (captured, causes)
     wire = case.layers["wire"].status
     if not causes:
+        assert ("H4" in case.resolved) is scenario.startswith("calm")
         assert wire == ("cleared" if scenario.startswith(("calm", "lb-orders")) else "not_verified")
 
 

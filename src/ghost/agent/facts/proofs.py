@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
 from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, argv_in, fact_shapes, facts_in, names_in
-from ghost.agent.facts.walked_again import NOT_CONFIGURED, WalkedAgain, addresses_of, network_of_records, walked_again
+from ghost.agent.facts.second_walk import NOT_CONFIGURED, WalkedAgain, addresses_of, network_of_records, walked_again
 from ghost.net import Network, ServiceTags, covers_address, is_address, kinds_seen_as, known_kinds
 from ghost.text import map_text, one_line
 

@@ -77,12 +77,12 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
         again = yield from capture_at(case, others[0], str(candidate), seconds)
         if isinstance(again, Captured):
-            yield from _captured_clean(judged(case, complaint, candidate, again), [])
+            clean = yield from _captured_clean(judged(case, complaint, candidate, again), [])
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
     layer = case.layers.get("wire")
     if causes:
         confirm(case, LOST, [audit_id for cause in causes for audit_id in cause.audit_ids])
-    elif layer is not None and layer.status == "cleared":
+    elif clean and layer is not None and layer.status == "cleared":
         refute(case, LOST, layer.audit_ids)
     return observed
 
