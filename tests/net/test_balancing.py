@@ -188,7 +188,8 @@ def az(command: str) -> Any:
         "az vmss nic list -g rg --vmss-name set": nics,
         "az vmss list-instances --expand instanceView -g rg -n set": [
             {"id": each, "instanceView": {"statuses": [{"code": "PowerState/running"}]}} for each in instances],
-        "az resource list --query [].{id: id, tags: tags}": [{"id": each} for each in (client, vnet, lb, f"{pip}/natip")],
+        "az resource list --query [].{id: id, tags: tags}": [
+            {"id": each} for each in (client, vnet, lb, f"{pip}/natip")],
     }  # fmt: skip
     return answers[command.removesuffix(" -o json")]
 
