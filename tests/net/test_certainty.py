@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from ghost.net import explain, walk
-from ghost.net.resources import Interface, VirtualNetwork
+from ghost.net.effective import groups_of, routes_of
+from ghost.net.network import Missing, Network
+from ghost.net.resources import EffectiveGroups, EffectiveRoutes, Interface, VirtualNetwork
+from ghost.net.security import SecurityRule
 from tests.net.description import described
+from tests.net.random_networks import random_flow, random_lines
 from tests.net.small_network import flow, nic_id
 
 TWO = [
@@ -147,3 +152,68 @@ PEERED = [
 def test_a_default_rule_that_only_lacks_a_route_is_no_fault_of_its_own(lines, asked, expected):
     found = explain(described([*PEERED, *lines]), flow(asked))
     assert [(fault.kind, fault.outcome) for fault in found] == expected
+
+
+def computed_by_azure(made: Network) -> Network:
+    """Return a network whose virtual networks this login may not read, with what Azure computed for its interfaces."""
+    reads = [Missing(VirtualNetwork, home.id) for home in made.all(VirtualNetwork).values()]
+    interfaces = [each for each in made.all(Interface).values() if each.machine]
+    routes, groups = [], []
+    for each in interfaces:
+        told, gates = routes_of(made, each), groups_of(made, each)
+        held = {"VirtualNetwork": gates.tags.virtual_network}
+        if not told.learned_unknown and not gates.tags.may_hold_more:
+            routes.append(EffectiveRoutes(id=each.id, routes=told.routes, reference="routes"))
+            rules = [[_expanded(rule, held) for of in group.in_order.values() for rule in of] for group in gates.groups]
+            expanded = tuple(replace(group, rules=tuple(of)) for group, of in zip(gates.groups, rules, strict=True))
+            groups.append(EffectiveGroups(id=each.id, groups=expanded, reference="groups"))
+    made = made.without(VirtualNetwork).with_resources(EffectiveRoutes, routes)
+    return replace(made.with_resources(EffectiveGroups, groups), failed=dict.fromkeys(reads, "AuthorizationFailed"))
+
+
+def _expanded(rule: SecurityRule, held: dict[str, tuple[str, ...]]) -> SecurityRule:
+    ends = ([p for prefix in of for p in held.get(prefix, (prefix,))] for of in
+            (rule.source_prefixes, rule.destination_prefixes))  # fmt: skip
+    sources, destinations = map(tuple, ends)
+    return replace(rule, source_prefixes=sources, destination_prefixes=destinations)
+
+
+def test_what_azure_computed_for_an_interface_stops_a_packet_and_lets_none_pass():
+    blocked = 0
+    for seed in range(40):
+        random = Random(seed)
+        lines, places = random_lines(random)
+        made = described(lines)
+        blind = computed_by_azure(made)
+        for there in (random_flow(random, places) for _ in range(4)):
+            walked = walk(blind, there)
+            assert walked.outcome != "passes" or walk(made, there).outcome == "passes", (seed, there, walked)
+            assert walked.outcome != "blocked" or walk(made, there).outcome == "blocked", (seed, there, walked)
+            blocked += walked.outcome == "blocked"
+            explain(blind, there)
+    assert blocked > 15
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked", "told", "doubtful"),
+    [
+        ([], "Tcp 10.1.0.4 172.16.0.4:443", "route_none", True),
+        (["table t", "route t r 172.16.0.0/12 None", "subnet a/s 10.1.0.0/24 nsg=na table=t"],
+         "Tcp 10.1.0.4 172.16.0.4:443", "route_none", False),
+        (["rule na x 100 Inbound Deny Tcp * *:443"], "Tcp 8.8.8.8 10.1.0.4:443", "security_rule", False),
+        ([], "Tcp 8.8.8.8 10.1.0.4:443", "security_rule", False),
+        ([], "Tcp 192.168.0.9 10.1.0.4:443", "security_rule", True),
+        (["manager m"], "Tcp 8.8.8.8 10.1.0.4:443", None, False),
+        (["rule na x 100 Inbound Allow Tcp * *:443"], "Tcp 8.8.8.8 10.1.0.4:443", None, False),
+        ([], "Tcp 10.1.0.4 10.2.0.4:443", None, False),
+        ([], "Tcp 10.1.0.4 8.8.8.8:443", None, False),
+    ],
+)  # fmt: skip
+def test_without_its_network_a_drop_at_an_interface_is_told_with_what_may_lie_behind(lines, asked, told, doubtful):
+    blind = computed_by_azure(described([*PEERED, *lines]))
+    found = explain(blind, flow(asked))
+    assert [fault.kind for fault in found][:1] == ([told] if told else [])
+    assert any(fault.hop.doubt for fault in found[:1]) == doubtful
+    assert told or walk(blind, flow(asked)).outcome == "unknown"
+    asks = walk(blind.without(EffectiveRoutes).without(EffectiveGroups), flow(asked)).missing
+    assert {each.of for each in asks} & {EffectiveRoutes, EffectiveGroups}

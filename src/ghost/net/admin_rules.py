@@ -16,7 +16,7 @@ from ghost.net.address_matching import ServiceTags, parse_ports
 from ghost.net.azure_shapes import Fields, folded, items_of, lifted, list_of, objects_of, resources_in, text_of
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, Resource, VirtualNetwork, key, name_of
+from ghost.net.resources import Interface, Resource, key, name_of
 from ghost.net.security import Direction, Flow, SecurityRule
 
 Effect = Literal["Allow", "AlwaysAllow", "Deny"]
@@ -58,16 +58,15 @@ class Decision:
     may_skip_groups: bool = False
 
 
-def decide(
-    network: Network, interface: Interface, home: VirtualNetwork, flow: Flow, direction: Direction, tags: ServiceTags
-) -> Decision:
+def decide(network: Network, interface: Interface, flow: Flow, direction: Direction, tags: ServiceTags) -> Decision:
     """Return what the admin rules of the interface's network decide; nothing for a private endpoint."""
     if interface.machine is None:
         return Decision()
+    home = interface.subnet.partition("/subnets/")[0]
     try:
-        known = network.one(AdminRules, home.id) if network.whole(NetworkManager) else None
+        known = network.one(AdminRules, home) if network.whole(NetworkManager) else None
     except Unread as unread:
-        hop = Hop("admin_rule", home.id, "unknown", unread.reason, direction=direction, missing=unread.missing)
+        hop = Hop("admin_rule", home, "unknown", unread.reason, direction=direction, missing=unread.missing)
         return Decision(hop, may_skip_groups=True)
     if known is None:
         return Decision()
@@ -80,7 +79,7 @@ def decide(
             matching.append(rule)
     if not matching and not unclear:
         return Decision()
-    return _decided(matching, unclear, Hop("admin_rule", home.id, "pass", "", direction=direction,
+    return _decided(matching, unclear, Hop("admin_rule", home, "pass", "", direction=direction,
                                            references=(known.reference,)))  # fmt: skip
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Network, ip_address
+from typing import TypeVar
 
 from ghost.net.address_matching import HOST_ADDRESS, ServiceTags, parse_network
-from ghost.net.network import Missing, Network
+from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import (
     EffectiveGroups,
     EffectiveRoutes,
@@ -37,6 +38,7 @@ AZURES_OWN_PREFIXES = (
 )  # fmt: skip
 """Public space with such a route in effective tables recorded in 2023, not in 2020; no page tells of it."""
 DEFAULT_PREFIXES = ("0.0.0.0/0", "::/0")
+Computed = TypeVar("Computed", EffectiveGroups, EffectiveRoutes)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class InterfaceGroups:
     references: tuple[str, ...]
     computed: bool
     """Whether Azure computed them, so that there is nothing more to read."""
+    doubt: str = ""
+    """Why it is not known which networks are connected, so that VirtualNetwork should hold them."""
 
 
 def routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
@@ -155,10 +159,17 @@ def groups_of(network: Network, interface: Interface, *, as_configured: bool = F
 
 
 def _groups_of(network: Network, interface: Interface, as_configured: bool) -> InterfaceGroups:
-    home, subnet = network.subnet_of(interface)
+    as_configured = as_configured or (network.toward is not None and network.toward.host is not None)
+    try:
+        home, subnet = network.subnet_of(interface)
+    except Unread as unread:
+        if as_configured:
+            raise
+        told = computed_for(network, EffectiveGroups, interface, unread)
+        open_tags = ServiceTags(others=_application_groups(network), may_hold_more=True)
+        return InterfaceGroups(told.groups, open_tags, (told.reference,), computed=True, doubt=unread.reason)
     tags = tags_of(network, home, subnet)
     computed = network.get(EffectiveGroups, interface.id)
-    as_configured = as_configured or (network.toward is not None and network.toward.host is not None)
     if computed is not None and not as_configured:
         return InterfaceGroups(computed.groups, tags, (computed.reference,), computed=True)
     groups, references = [], [interface.reference, home.reference]
@@ -171,6 +182,13 @@ def _groups_of(network: Network, interface: Interface, as_configured: bool) -> I
         tags = with_tags(tags, network.toward, (rule for group in groups for rule in group.rules))
     nothing_more = network.toward is not None and network.toward.host is not None
     return InterfaceGroups(tuple(groups), tags, tuple(references), computed=nothing_more)
+
+
+def computed_for(network: Network, of: type[Computed], interface: Interface, unread: Unread) -> Computed:
+    """Return what Azure computed for an interface, if this login may not read its virtual network. Raises `Unread`."""
+    if unread.missing is not None or not interface.is_read:
+        raise unread
+    return network.one(of, interface.id)
 
 
 def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTags:

@@ -168,8 +168,12 @@ def _route_of_table(network: Network, hop: Hop) -> tuple[str, str] | None:
     """Return the table's id and the route's name, where a route of the subnet's table decided."""
     found = network.get(Interface, hop.resource) or network.get(AzureFirewall, hop.resource)
     interface = found.interface if isinstance(found, AzureFirewall) else found
-    table = network.subnet_of(interface)[1].route_table if interface is not None else None
-    for route in network.one(RouteTable, table).routes if table else ():
+    try:
+        table = network.subnet_of(interface)[1].route_table if interface is not None else None
+        routes = network.one(RouteTable, table).routes if table else ()
+    except Unread:
+        return None
+    for route in routes:
         if hop.rule == str(route) and route.name:
             return table or "", route.name
     return None

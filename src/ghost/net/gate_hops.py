@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
+from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, parse_address
 from ghost.net.admin_rules import decide
 from ghost.net.effective import groups_of, missing_groups
 from ghost.net.hops import Hop
@@ -46,6 +46,10 @@ def _targeting(groups: Iterable[SecurityGroup], tag: str) -> Iterator[SecurityGr
             yield replace(group, rules=(*named, passing))
 
 
+def _has_public_end(flow: Flow) -> bool:
+    return any(parse_address(end).is_global for end in (flow.source_address, flow.destination_address))
+
+
 def gates(
     network: Network,
     interface: Interface,
@@ -67,8 +71,7 @@ def gates(
     groups, tags = effective.groups, effective.tags
     may_skip = False
     if platform_tag is None:
-        home, _ = network.subnet_of(interface)
-        decision = decide(network, interface, home, flow, direction, tags)
+        decision = decide(network, interface, flow, direction, tags)
         if decision.hop is not None:
             yield decision.hop
         if decision.skips_groups:
@@ -100,7 +103,10 @@ def gates(
             what = "the source port is" if by_port else "the prefixes of a tag are"
             reason = f"{unclear} of {name_of(gate.group.name)} may match too: {what} not known"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None, missing=missing if ask else None)
-        elif hop.stops and may_skip:
+        elif hop.stops and effective.doubt and hop.is_default_rule and not _has_public_end(flow):
+            doubt = f"a peering or a gateway may be missing, whose networks the default rules let in: {effective.doubt}"
+            hop = replace(hop, doubt=doubt)
+        if hop.stops and may_skip:
             reason = f"{hop.reason}, unless a security admin rule always allows it"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None)
         yield hop

@@ -86,6 +86,8 @@ class Hop:
     """What would mend a drop, the smallest first, where the layer that drops knows best."""
     sight: Sight | None = None
     """On hops of machines."""
+    doubt: str = ""
+    """Of a certain drop: what may lie behind it that could not be read."""
 
     @property
     def stops(self) -> bool:

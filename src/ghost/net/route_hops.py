@@ -10,13 +10,14 @@ from typing import Final, Literal
 from ghost.net.address_matching import parse_address, parse_network
 from ghost.net.balancing import Entrance, front_end_at, interface_at
 from ghost.net.changes import AllowAccess, SyncPeering, UseRemoteGateway
-from ghost.net.effective import groups_of, missing_routes, routes_of
+from ghost.net.effective import computed_for, groups_of, missing_routes, routes_of
 from ghost.net.firewall import firewall_at
 from ghost.net.gateways import Gateway, may_teach, unused_gateway
 from ghost.net.hops import Hop, Mend
 from ghost.net.names.private_links import endpoint_route
 from ghost.net.network import Network, Unread
 from ghost.net.resources import (
+    EffectiveRoutes,
     Interface,
     Peering,
     Subnet,
@@ -54,7 +55,10 @@ class Routed:
 
 def routed(network: Network, here: Interface, destination: str) -> Routed:
     """Return the hop of the route that a packet takes, and the interface it leads to. Raises `Unread`."""
-    home, subnet = network.subnet_of(here)
+    try:
+        home, subnet = network.subnet_of(here)
+    except Unread as unread:
+        return _dropped_as_computed(network, here, destination, unread)
     if network.toward is not None and ip_address(destination).is_global:
         direct = direct_route(network.toward, here, home, subnet)
         if direct is not None:
@@ -89,6 +93,20 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
             if other in EXITS:
                 return Routed(hop, leaves_by=EXITS[other])
             return Routed(replace(hop, verdict="unknown", reason=f"{destination} follows {route}: what is that?"))
+
+
+def _dropped_as_computed(network: Network, here: Interface, destination: str, unread: Unread) -> Routed:
+    """Return the drop by a route that Azure computed, where this login may not read the virtual network.
+
+    Where a packet comes to by another route is not known then. Raises `Unread`.
+    """
+    computed = computed_for(network, EffectiveRoutes, here, unread)
+    route = routes_of(network, here).select(destination)
+    if network.toward is not None or route is None or route.next_hop_type.casefold() != "none":
+        raise unread
+    hop = Hop("route", here.id, "drop", f"{destination} is dropped by {route}", str(route), "route_none")
+    doubt = f"a peering or a gateway may be missing that should lead there: {unread.reason}"
+    return Routed(replace(hop, references=(computed.reference,), doubt=doubt if route.source == "Default" else ""))
 
 
 def _unrouted(

@@ -69,10 +69,13 @@ def network_of_records(evidence: Evidence, output: Callable[[str], str | None]) 
     network, home = Network(), ""
     for audit_id, record in evidence.items():
         argv = [evidence.restored(word) for word in argv_in(record)]
-        if record.get("status") != "completed" or record.get("exit_code") != 0 or argv[:1] != ["az"]:
+        if record.get("status") != "completed" or argv[:1] != ["az"]:
             continue
         command = " ".join(argv[1:])
-        if command.startswith(_RUN):
+        if record.get("exit_code") != 0:
+            if (missing := missing_of(argv, home)) is not None:
+                network = absorb(network, Read(tuple(argv), missing), Answer("", audit_id, "the command failed"))
+        elif command.startswith(_RUN):
             network = _with_guest(network, argv, audit_id, output)
         elif record.get("classification") == "RISKY":
             network = network if command.startswith(CHANGES_NO_NETWORK) else Network()

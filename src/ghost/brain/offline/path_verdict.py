@@ -159,6 +159,8 @@ def _doubts(complaint: Complaint, fault: Fault, met: Sequence[Verdict], of_flow:
         yield "the port was not stated, and other ports are not stopped there"
     if complaint.kind == "refused" and fault.hop.verdict == "drop":
         yield "the complaint says refused, and this drops without an answer"
+    if fault.hop.doubt:
+        yield fault.hop.doubt
     meanings = {verdict.candidate.meaning for verdict in of_flow}
     if meanings - {verdict.candidate.meaning for verdict in met}:
         yield "the complaint may mean other traffic, which is not stopped there"
