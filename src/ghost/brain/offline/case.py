@@ -82,6 +82,8 @@ class Case:
     """Results by command. A command runs once, in particular one that was denied."""
     resolved: dict[str, str] = field(default_factory=dict)
     """Hypothesis to confirm or refute."""
+    captures: dict[tuple[str, int], Any] = field(default_factory=dict)
+    """Of `wire_captures`: what became of the capture of so many seconds at a machine."""
     contradicted: set[str] = field(default_factory=set)
     """Hypotheses about which evidence disagrees."""
     verdicts: list[Call] = field(default_factory=list)

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 
 from ghost.brain.offline.azure_opinion import ask_azure
 from ghost.brain.offline.capture_verdict import examine_wire
-from ghost.brain.offline.case import Case
+from ghost.brain.offline.case import Case, Cause
 from ghost.brain.offline.complaint import Complaint, StatedEnds
 from ghost.brain.offline.conclusion import conclude, conclude_not_begun
 from ghost.brain.offline.flow_history import last_passed
 from ghost.brain.offline.guest_inspection import inspect_guests
 from ghost.brain.offline.hypothesis_catalogue import register_all
-from ghost.brain.offline.path_verdict import Verdict, blame_faults, cover_layers, judge
+from ghost.brain.offline.path_verdict import Verdict, blame_faults, cover_layers, identity, judge
 from ghost.brain.offline.recent_changes import what_changed
 from ghost.brain.offline.snat_metrics import check_metrics
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.undecided import ask_what_decides
 from ghost.brain.offline.understanding import understand
 
-DROPS_NOT_ALL = ("slow", "intermittent", "reset", "refused")
+PASSES_SOME = ("slow", "intermittent", "reset")
 """Kinds of complaint that a configuration which stops every packet does not explain by itself."""
+MAX_LOOKED_AT = 3
+"""Flows for which machines are read inside and packets captured: each asks for approvals."""
 
 
 def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | None = None) -> Steps[None]:
@@ -37,25 +39,50 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
     complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts, stated or StatedEnds())
     _settle(case, complaint, verdicts)
 
-    if not case.explained or complaint.kind in DROPS_NOT_ALL:
-        yield from _look_closer(case, complaint, verdicts, wire_first=_wire_first(complaint, suspected))
-    elif any(verdict.asks_the_guest for verdict in verdicts):
-        yield from _inside(case, complaint, verdicts)
+    for flow in complaint.flows[:MAX_LOOKED_AT]:
+        of_flow = [verdict for verdict in verdicts if verdict.candidate in flow]
+        if of_flow:
+            yield from _look_closer(case, complaint, of_flow, suspected)
     yield from ask_azure(case, case.causes)
     yield from what_changed(case, complaint)
     yield from conclude(case, complaint)
 
 
-def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], *, wire_first: bool) -> Steps[None]:
-    """Look where configuration does not reach: at what was measured and logged, inside the machines, on the wire."""
-    known = len(case.causes)
+def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], suspected: Sequence[str]) -> Steps[None]:
+    """Look where configuration does not reach: at what was measured and logged, inside the machines, on the wire.
+
+    `verdicts`: of one flow. What explains it ends the search.
+    """
+    own = {identity(fault) for verdict in verdicts for fault in verdict.faults}
+    others = [cause.identity for cause in case.causes if cause.identity not in own]
+    if _explained(case, complaint, others):
+        if any(verdict.asks_the_guest for verdict in verdicts):
+            yield from _inside(case, complaint, verdicts)
+        return
     yield from check_metrics(case, complaint, verdicts[0].candidate)
-    if any(cause.conclusive for cause in case.causes[known:]):
+    if any(cause.conclusive for cause in _causes_beside(case, others)):
         return
     yield from last_passed(case, verdicts[0].candidate)
+    wire_first = _wire_first(complaint, suspected)
     for look in (_on_the_wire, _inside) if wire_first else (_inside, _on_the_wire):
-        if not case.explained or (look is _on_the_wire and complaint.kind in DROPS_NOT_ALL):
+        enough = _causes_beside(case, others) if look is _inside else _explained(case, complaint, others)
+        if not enough:
             yield from look(case, complaint, verdicts)
+
+
+def _explained(case: Case, complaint: Complaint, others: list[tuple[str, ...] | None]) -> bool:
+    """Return whether a cause beside those of other flows is enough to stop at.
+
+    What configuration stops explains neither what passes at times nor, where it is not certain, a refusal.
+    """
+    causes = _causes_beside(case, others)
+    if complaint.kind in PASSES_SOME:
+        return any(cause.flow is None for cause in causes)
+    return any(complaint.kind != "refused" or not cause.likely for cause in causes)
+
+
+def _causes_beside(case: Case, others: list[tuple[str, ...] | None]) -> list[Cause]:
+    return [cause for cause in case.causes if cause.kind and cause.identity not in others]
 
 
 def _inside(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[None]:
@@ -80,4 +107,4 @@ def _settle(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> None:
 def _wire_first(complaint: Complaint, suspected: Sequence[str]) -> bool:
     """Return whether a capture tells more than the guests do: of trouble that comes and goes, or by memory."""
     inside_or_wire = [layer for layer in suspected if layer in ("guest_firewall", "wire")]
-    return complaint.kind in ("slow", "intermittent", "reset") or inside_or_wire[:1] == ["wire"]
+    return complaint.kind in PASSES_SOME or inside_or_wire[:1] == ["wire"]

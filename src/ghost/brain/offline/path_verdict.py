@@ -157,7 +157,8 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
 def _doubts(complaint: Complaint, fault: Fault, met: Sequence[Verdict], of_flow: Sequence[Verdict]) -> Iterable[str]:
     if met[0].candidate.port_guessed and identity(fault) not in met[0].whatever_port:
         yield "the port was not stated, and other ports are not stopped there"
-    if complaint.kind == "refused" and fault.hop.verdict == "drop":
+    answers = layer_of(fault.hop) == "service_endpoints"  # with an error of the service's protocol
+    if complaint.kind == "refused" and fault.hop.verdict == "drop" and not answers:
         yield "the complaint says refused, and this drops without an answer"
     if fault.hop.doubt:
         yield fault.hop.doubt

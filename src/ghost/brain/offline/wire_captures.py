@@ -53,7 +53,14 @@ class Uncaptured:
 
 
 def capture_at(case: Case, machine: str, traffic: str, seconds: int = BRIEF_SECONDS) -> Steps[Captured | Uncaptured]:
-    """Capture at a machine and return the findings. `traffic`: in words."""
+    """Capture at a machine, once for this long, and return the findings. `traffic`: in words."""
+    if (machine, seconds) not in case.captures:
+        case.captures[machine, seconds] = yield from _captured(case, machine, traffic, seconds)
+    captured: Captured | Uncaptured = case.captures[machine, seconds]
+    return captured
+
+
+def _captured(case: Case, machine: str, traffic: str, seconds: int) -> Steps[Captured | Uncaptured]:
     accounts = yield from _accounts(case, machine)
     place, name, started = resource_id(machine), name_of(machine), Row()
     if not accounts or place is None:
