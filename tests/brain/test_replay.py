@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from ghost.brain import Message, OfflineBrain, ResumeNote, ToolCall, ToolResults, Turn, UserMessage
 from ghost.brain.offline.investigation import investigate
+from ghost.brain.offline.revalidation import Rerun, compare
+from ghost.brain.offline.steps import Call
 from ghost.errors import BrainError
 from tests.brain.lab_tenant import LabTenant, Played, deny, play
 from tests.exhaustive import examples
@@ -195,3 +198,32 @@ def test_any_number_of_interruptions_is_survived(places: list[int]) -> None:
             assert turn.tool_calls[-1].arguments["confirmed_hypotheses"] == ["H1"]
             return
     raise AssertionError("no conclusion")
+
+
+DIFFERENCES = [
+    (
+        [
+            {
+                "name": "g",
+                "etag": "1",
+                "rules": [{"name": "deny", "access": "Deny", "ports": ["1", "2"]}, {"name": "ok"}],
+            }
+        ],
+        [{"name": "g", "etag": "2", "rules": [{"name": "ok"}], "subnets": [{"id": "/s/b"}]}],
+        ["gone: g rules deny (access Deny, ports 1, ports 2)", "new: g subnets (b)"],
+    ),
+    ({"v": [{"p": ["10.0.0.0/8"]}, {"p": ["0.0.0.0/0"]}]}, {"v": [{"p": ["0.0.0.0/0"]}]}, ["gone: v p 10.0.0.0/8"]),
+    ([{"name": "g", "access": "Allow"}], [{"name": "g", "access": "Deny"}], ["g access Allow became Deny"]),
+    ([], ['{"name": "x", "open": true}'], ["new: x (open true)"]),
+    ("one", "two", ["one became two"]),
+    ([{"name": "g", "time": "1"}], [{"time": "2", "name": "g"}], []),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "told"), DIFFERENCES)
+def test_what_an_answer_says_otherwise_is_told_in_few_words(before: Any, after: Any, told: list[str]) -> None:
+    def result(value: Any) -> dict[str, Any]:
+        return {"status": "completed", "exit_code": 0, "audit_id": "s_001", "output": json.dumps(value)}
+
+    change = compare(Rerun(Call("run_shell_cmd", {"command": "az network nsg list"}), result(before)), result(after))
+    assert list(change.differences) == told

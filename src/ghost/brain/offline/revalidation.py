@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,17 +16,25 @@ from ghost.text import one_line
 
 MAX_READS = 3
 """Maximum number of reads to repeat."""
+MAX_DIFFERENCES = 4
+"""Of one kind in the difference of two answers."""
 
 CRITICAL: tuple[tuple[str, ...], ...] = (
     ("list-effective-nsg",),
     ("show-effective-route-table",),
-    ("nsg", "show"),
-    ("vm", "show"),
-    ("peering", "list"),
-    ("nic", "show"),
-    ("vm", "list"),
+    ("nsg",),
+    ("vnet",),
+    ("route-table",),
+    ("private-dns",),
+    ("get-instance-view",),
+    ("nic",),
+    ("vm",),
+    ("test-ip-flow",),
+    ("show-next-hop",),
 )
 """Words of az commands, most important first."""
+UNTOLD = frozenset({"etag", "id", "time", "timeCreated", "provisioningState", "resourceGuid", "type", "vmAgent"})
+"""Fields that change by themselves, or that say what the path of a field says."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ def critical_reads(recorded: Sequence[tuple[ToolCall, dict[str, Any]]]) -> list[
             latest[key_of(call.name, call.arguments)] = (position, call, result)
     ranked = sorted(
         latest.values(),
-        key=lambda item: (_rank(item[1]), item[2].get("audit_id") not in cited, -item[0]),
+        key=lambda item: (item[2].get("audit_id") not in cited, _rank(item[1]), -item[0]),
     )
     chosen = sorted(ranked[:MAX_READS], key=lambda item: item[0])
     return [Rerun(Call(call.name, dict(call.arguments)), result) for _, call, result in chosen]
@@ -79,7 +88,7 @@ def compare(rerun: Rerun, after: dict[str, Any]) -> Change:
         if before.exit_code != now.exit_code:
             differences = (f"exit code {before.exit_code} became {now.exit_code}",)
         else:
-            differences = tuple(_differences(_leaves(before.value), _leaves(now.value)))
+            differences = tuple(_differences(dict(_leaves(before.value)), dict(_leaves(now.value))))
     return Change(command, before.audit_id or "", now.audit_id or "", answered, differences)
 
 
@@ -95,7 +104,7 @@ def describe(changes: Iterable[Change]) -> str:
         elif change.changed:
             sentences.append(
                 f"`{change.command}` changed between {change.before_id} and {change.after_id}: "
-                f"{'; '.join(change.differences[:4])}. I continue with the new answer."
+                f"{'; '.join(change.differences[:MAX_DIFFERENCES])}. I continue with the new answer."
             )
         else:
             sentences.append(f"`{change.command}` says in {change.after_id} what it said in {change.before_id}.")
@@ -138,34 +147,68 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
-def _leaves(value: Any) -> set[str]:
-    """Return each row or scalar of an answer as one line; rows given as JSON text are parsed."""
+_Path = tuple[str, ...]
+
+
+def _leaves(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, str]]:
+    """Yield the fields of an answer that say something, each by its way there: names of objects and fields.
+
+    An object of a list that has no name is known by its content. Rows given as JSON text are parsed.
+    """
+    value = _parsed(value)
     if isinstance(value, dict):
-        return {f"{key}: {leaf}" if leaf else key for key, inner in value.items() for leaf in _leaves(inner)}
-    if isinstance(value, list):
-        return {
-            leaf
-            for inner in value
-            for leaf in ({_row(inner)} if not isinstance(inner, dict | list) else _leaves(inner))
-        }
-    return {_row(value)}
+        for key, inner in value.items():
+            if key not in UNTOLD and inner not in (None, "", [], {}, False):
+                yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for item in map(_parsed, value):
+            name = item.get("name") or str(item.get("id") or "").rpartition("/")[2] if isinstance(item, dict) else ""
+            if name and isinstance(item, dict):
+                yield (*path, str(name)), ""
+                yield from _leaves({key: inner for key, inner in item.items() if key != "name"}, (*path, str(name)))
+            else:
+                yield (*path, ", ".join(_said(way, told) for way, told in _leaves(item))), ""
+    else:
+        yield path, value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _row(value: Any) -> str:
+def _parsed(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("{"):
-        try:
-            row = json.loads(value)
-        except ValueError:
-            return value
-        return ", ".join(f"{key} {_short(inner)}" for key, inner in row.items() if inner not in (None, "", [], False))
-    return _short(value)
+        with suppress(ValueError):
+            return json.loads(value)
+    return value
 
 
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def _differences(before: dict[_Path, str], now: dict[_Path, str]) -> list[str]:
+    """Return what is gone, new and other, an object and all in it as one."""
+    gone = [f"gone: {_told(before, path)}" for path in _outermost(before, now)]
+    new = [f"new: {_told(now, path)}" for path in _outermost(now, before)]
+    other = [
+        one_line(f"{_said(path, told)} became {now[path]}", 160)
+        for path, told in before.items()
+        if path in now and now[path] != told
+    ]
+    return [*gone, *new, *other]
 
 
-def _differences(before: set[str], now: set[str]) -> list[str]:
-    removed = [f"gone: {one_line(leaf, 160)}" for leaf in sorted(before - now)]
-    new = [f"new: {one_line(leaf, 160)}" for leaf in sorted(now - before)]
-    return [*removed, *new]
+def _outermost(these: dict[_Path, str], others: dict[_Path, str]) -> list[_Path]:
+    known = {path[:end] for path in others for end in range(len(path) + 1)}
+    outermost = {
+        next((path[:end] for end in range(1, len(path)) if path[:end] not in known), path)
+        for path in these
+        if path not in others
+    }
+    return sorted(outermost)[:MAX_DIFFERENCES]
+
+
+def _told(leaves: dict[_Path, str], path: _Path) -> str:
+    inside = ", ".join(filter(None, (_said(at[len(path) :], told) for at, told in _within(leaves, path))))
+    return one_line(f"{' '.join(path)} ({inside})" if path and inside else _said(path, inside), 160)
+
+
+def _within(leaves: dict[_Path, str], path: _Path) -> Iterator[tuple[_Path, str]]:
+    return ((at, told) for at, told in leaves.items() if at[: len(path)] == path)
+
+
+def _said(path: _Path, told: str) -> str:
+    return " ".join(filter(None, (*path, told)))
