@@ -20,7 +20,7 @@ from ghost.brain import OfflineBrain
 from ghost.brain.offline.azure_reads import Read, az
 from ghost.brain.offline.case import Case, read
 from ghost.brain.offline.steps import Call, Step, Steps
-from ghost.records import Head, SystemClock
+from ghost.records import Head, SystemClock, isoformat
 from ghost.shell import SafeExecShell
 
 TURNS, BOUND_MS, GROWTH = 60, 25.0, 1.5
@@ -79,7 +79,12 @@ def measure(size: int, root: Path) -> tuple[list[float], list[float]]:
     investigation = Investigation(
         brain=OfflineBrain(reading),
         tools=Tools(
-            shell, nothing, session, Evidence(paths.shell_audit).refreshed, lambda: datetime.now(UTC).isoformat()
+            shell,
+            nothing,
+            session,
+            Evidence(paths.shell_audit).refreshed,
+            lambda: isoformat(datetime.now(UTC)),
+            SystemClock(),
         ),
         session=session,
         session_file=Workspace(root).session_file,

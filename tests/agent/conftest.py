@@ -119,7 +119,7 @@ class Bench:
         conversation, unanswered, _ = read_conversation(paths.turns, evidence())
         return Investigation(
             brain=ScriptedBrain(turns),
-            tools=Tools(shell, self.orchestrator, session, evidence, lambda: self.now),
+            tools=Tools(shell, self.orchestrator, session, evidence, lambda: self.now, BenchClock(self)),
             session=session,
             session_file=self.workspace.session_file,
             turns=TurnLog(paths.turns),
@@ -132,6 +132,14 @@ class Bench:
             max_turns=self.max_turns,
             max_denials=3,
         )
+
+
+@dataclass(frozen=True)
+class BenchClock(FixedClock):
+    bench: Bench
+
+    def monotonic(self) -> float:
+        return datetime.fromisoformat(self.bench.now).timestamp()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ghost.agent.denials import pivots
-from tests.agent.conftest import Bench, command, complete, turn
+from tests.agent.conftest import Bench, command, complete, hypothesis, turn
 
 
 def test_each_pivot_of_the_table_is_told_for_its_command_and_a_generic_one_otherwise(bench: Bench) -> None:
@@ -16,6 +16,25 @@ def test_each_pivot_of_the_table_is_told_for_its_command_and_a_generic_one_other
     investigation.run()
     told = {c.arguments["command"]: r["_meta"]["pivot_instruction"] for c, r in bench.desk.results[:-1]}
     assert told == asked
+
+
+TIDYING = (command("az network watcher packet-capture delete -l eastus -n ghost_x"), command("rm captures/x.cap"))
+CAPTURED = {"status": "task_completed", "user_denied": True, "shell_audit_ids": []}
+
+
+def test_a_denied_clean_up_counts_against_no_hypothesis(bench: Bench) -> None:
+    capture = {"target": "vm-1", "investigation_context": "x", "resource_group": "rg", "storage_account": "stacc"}
+    bench.orchestrator.answers |= {"capture_traffic": CAPTURED, "cleanup_task": CAPTURED}
+    tidied = turn(
+        "", hypothesis("register"), *TIDYING, ("capture_traffic", capture), ("cleanup_task", {"task_id": "t"})
+    )
+    investigation = bench.investigation(
+        [tidied, turn("", command("az vm restart -g rg -n vm-1")), turn("", complete())]
+    )
+    investigation.begin("vm-1 cannot reach vm-2")
+    investigation.run()
+    counts = [result["_meta"].get("denial_count") for _, result in bench.desk.results[1:-1]]
+    assert counts == [None, None, None, None, 1]
 
 
 def test_the_denied_command_of_a_capture_names_its_pivot(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from ghost.text import map_text
 from tests.cli.ready_ghost import SIGNAL_AT, run_ghost
 from tests.lab.variations import renamed
 
-STEPS_BEFORE_KILL = 90
+STEPS_BEFORE_KILL = 130
 
 
 def test_it_finds_the_cause_though_it_was_killed_and_only_the_mapping_names_what_is_private(tmp_path):
@@ -47,7 +47,7 @@ def nothing_private_is_written(directory: Path, scenario) -> None:
     private = names_and_addresses(scenario)
     assert len(private) > 10
     for path in sorted({*directory.rglob("*")} - {*(directory / "lab").rglob("*"), directory / "scenario.json"}):
-        if path.is_file() and not path.name.startswith("anonymization_map_"):
+        if path.is_file() and "anonymization_map_" not in path.name:  # also one that the kill left half written
             text = path.read_text("utf-8", "replace")
             assert [each for each in private if each.casefold() in text.casefold()] == [], path.name
 

@@ -17,7 +17,8 @@ from ghost.brain import ToolCall
 from ghost.policy import load_policy
 
 _TIDIES = frozenset({"cleanup_task", "cancel_task"})
-"""Calls that test nothing: a denied one is no denied test."""
+_TIDYING = re.compile(r"(?:rm|az .*\b(?:delete|stop|cancel|remove)) ")
+"""Calls and commands that test nothing: a denied one is no denied test."""
 _RAN = frozenset({"completed", "task_completed", "task_pending"})
 
 
@@ -45,11 +46,13 @@ def count_denial(
 
     reason = result.get("denial_reason") or None
     meta: dict[str, Any] = {"denial_reason": reason} if reason else {}
-    if call.name in _TIDIES:
+    command = str(call.arguments.get("command") or call.name)
+    tidies = call.name in _TIDIES or _TIDYING.match(command) is not None
+    if tidies or result.get("status") == "task_completed":  # of a capture that is there, only its clean-up was denied
         return meta
     event = DenialEvent(
         turn=turn,
-        command=str(call.arguments.get("command") or call.name),
+        command=command,
         denial_reason=reason,
         audit_id=result.get("audit_id") or next(iter(reversed(result.get("shell_audit_ids") or [])), None),
     )

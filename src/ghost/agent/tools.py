@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
@@ -33,6 +32,7 @@ from ghost.agent.tool_arguments import (
 from ghost.agent.turns import with_real_values
 from ghost.brain import ToolCall, ToolResult
 from ghost.errors import RecordError
+from ghost.records import Clock
 from ghost.shell import printed_output
 from ghost.text import map_text
 
@@ -52,7 +52,7 @@ REPEATED_WITHIN_SECONDS: Final = 60
 @dataclass(frozen=True)
 class _Read:
     turn: int
-    at: datetime
+    at: float
     result: dict[str, Any]
 
 
@@ -66,15 +66,18 @@ class Tools:
         session: Session,
         evidence: Callable[[], Evidence],
         now: Callable[[], str],
+        clock: Clock,
         hide: Callable[[str], str] = str,
         real: Callable[[str], str] = str,
     ) -> None:
-        """`hide` and `real` return a text with the placeholders of private mode, and with the values behind them."""
+        """`clock`: that of the network, which may be a lab's. `hide` and `real` return a text with the placeholders of
+        private mode, and with the values behind them."""
         self._shell = shell
         self._orchestrator = orchestrator
         self._session = session
         self._evidence = evidence
         self._now = now
+        self._clock = clock
         self._hide = hide
         self._real = real
         self._reads: dict[str, _Read] = {}
@@ -123,9 +126,9 @@ class Tools:
         mistake = preflight(request.command)
         if mistake is not None:
             return {"status": "error", "error": "preflight", "suggestion": mistake}
-        command, now = request.command.strip(), datetime.fromisoformat(self._now())
+        command, now = request.command.strip(), self._clock.monotonic()
         if (before := self._reads.get(command)) is not None:
-            age = (now - before.at).total_seconds()
+            age = now - before.at
             if before.turn == self._session.turn_count or 0 <= age <= REPEATED_WITHIN_SECONDS:
                 repeated = {"audit_id": before.result["audit_id"], "age_seconds": round(age)}
                 return {**before.result, "_meta": {**before.result["_meta"], "answered_from_record": repeated}}

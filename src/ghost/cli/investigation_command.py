@@ -188,11 +188,12 @@ class _Run:
         self._check_access(shell)
         if self.is_private:
             self._hide_symptom(shell, hide)
+        clock = self.lab.clock if self.lab else self.clock
         orchestrator = CloudOrchestrator(
             shell,
             self.session.session_id,
             str(self.workspace.audit_dir),
-            clock=self.lab.clock if self.lab else self.clock,
+            clock=clock,
             local_capture_dir=str(self.workspace.capture_dir),
             announce=self.narration.announce,
         )
@@ -200,7 +201,7 @@ class _Run:
         turns = TurnLog(self.paths.turns, hide, real)
         investigation = Investigation(
             brain=ShownBrain(self.chosen.brain, self.narration),
-            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now, hide, real),
+            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now, clock, hide, real),
             session=self.session,
             session_file=self.workspace.session_file,
             turns=turns,
