@@ -30,8 +30,10 @@ def one_line(text: str, limit: int | None = 80) -> str:
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def map_text(value: Any, change: Callable[[str], str], *, depth: int = MAX_DEPTH, items: int | None = None) -> Any:
-    """`value` with `change` applied to every string in its dicts (keys too), lists and tuples, such as a redaction.
+def map_text(
+    value: Any, change: Callable[[str], str], *, depth: int = MAX_DEPTH, items: int | None = None, keys: bool = True
+) -> Any:
+    """`value` with `change` applied to every string in its dicts (`keys` too), lists and tuples, such as a redaction.
 
     None, numbers and booleans stay. Anything else, or nested deeper than `depth`, becomes changed text. `items`: how
     many entries of each dict or list are taken.
@@ -40,9 +42,9 @@ def map_text(value: Any, change: Callable[[str], str], *, depth: int = MAX_DEPTH
         return value
     if depth > 0 and isinstance(value, dict):
         return {
-            change(str(key)): map_text(inner, change, depth=depth - 1, items=items)
+            change(str(key)) if keys else key: map_text(inner, change, depth=depth - 1, items=items, keys=keys)
             for key, inner in list(value.items())[:items]
         }
     if depth > 0 and isinstance(value, list | tuple):
-        return [map_text(inner, change, depth=depth - 1, items=items) for inner in value[:items]]
+        return [map_text(inner, change, depth=depth - 1, items=items, keys=keys) for inner in value[:items]]
     return change(str(value))

@@ -7,8 +7,15 @@ import os
 import re
 from pathlib import Path
 
-from ghost.agent import Evidence
+from rich.console import Console
+
+from ghost.agent import Evidence, Workspace, load_session
+from ghost.brain import OfflineBrain, StatedEnds
+from ghost.cli.narration import Narration
+from ghost.cli.session_opening import SessionOpening
+from ghost.config import Settings
 from ghost.lab import load_scenario, score
+from ghost.records import SystemClock
 from ghost.text import map_text
 from tests.cli.ready_ghost import SIGNAL_AT, run_ghost
 from tests.lab.variations import renamed
@@ -40,6 +47,18 @@ def test_it_finds_the_cause_though_it_was_killed_and_only_the_mapping_names_what
     assert ghost("audit", "verify", session).returncode == 0
     assert scenario.symptom in resumed.stderr  # the engineer reads what is real
     assert "could not be run again" not in resumed.stderr
+
+
+def test_what_was_typed_is_on_disk_from_the_start_and_only_in_the_mapping(tmp_path):
+    opening = SessionOpening(
+        Workspace(tmp_path), Settings(), Narration(Console(), interactive=False), SystemClock(), OfflineBrain(), True
+    )
+    session = opening.new(load_scenario("blocked-port"), "vm-1 is down", StatedEnds("vm-1", "10.0.0.4", 443)).session
+    assert session.symptom == "vm-1 is down"
+    saved, _ = load_session(tmp_path / "ghost_session.json")
+    assert "vm-1" not in saved.model_dump_json()
+    real = Evidence(session.paths(tmp_path).shell_audit).restored
+    assert (real(saved.symptom), real(saved.stated.destination), saved.stated.port) == ("vm-1 is down", "10.0.0.4", 443)
 
 
 def nothing_private_is_written(directory: Path, scenario) -> None:

@@ -76,7 +76,7 @@ def write_report(
     tasks = latest_tasks(paths.tasks)
     captures = [_capture(task, shell) for task in tasks.values()]
     evidence = Evidence(paths.shell_audit)  # read after the summaries: their records are evidence too
-    report = map_text(build_report(session, evidence, captures, now), hide)
+    report = map_text(build_report(session, evidence, captures, now), hide, keys=False)
     markdown = as_markdown(report, paths)
     try:
         write_json(paths.report_json, report)

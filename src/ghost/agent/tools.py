@@ -168,7 +168,7 @@ class Tools:
         return self._orchestrate(intent="cleanup_task", task_id=request.task_id)
 
     def _orchestrate(self, **request: Any) -> dict[str, Any]:
-        result = self._orchestrator.orchestrate(map_text(request, self._hide))
+        result = self._orchestrator.orchestrate(map_text(request, self._hide, keys=False))
         task_id = result.get("task_id")
         if isinstance(task_id, str) and task_id and task_id not in self._session.active_task_ids:
             self._session.active_task_ids.append(task_id)
@@ -233,7 +233,7 @@ class Tools:
             }
         completion["confidence"], completion["confidence_bounds"] = bounded_confidence(completion, session, evidence)
         completion["outcome"] = settled_outcome(completion, session, evidence)
-        session.completion = map_text(completion, self._hide)
+        session.completion = map_text(completion, self._hide, keys=False)
         return {
             "status": "ok",
             "message": "the report is being written from the records",

@@ -86,7 +86,7 @@ class TurnLog:
             record["kept"] = {key: result.result[key] for key in ("output_metadata", "_meta") if key in result.result}
         else:
             record["kept"] = result.result
-        record["kept"] = record["kept"] if self._hide is str else map_text(record["kept"], self._hide)
+        record["kept"] = record["kept"] if self._hide is str else map_text(record["kept"], self._hide, keys=False)
         self._log.append(record)
 
     def arguments(self, call: ToolCall) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class TurnLog:
 
     def written(self, value: Any) -> Any:
         """Return a text, or the texts of a value, as it is recorded."""
-        return map_text(value, lambda text: self._hide(without_secrets(text)))
+        return map_text(map_text(value, without_secrets), self._hide, keys=False)
 
 
 def recordable(turn: Turn) -> Turn:

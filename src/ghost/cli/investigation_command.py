@@ -187,7 +187,7 @@ class _Run:
         shell = NarratedShell(safe_shell, self.narration)
         self._check_access(shell)
         if self.is_private:
-            self._hide_symptom(shell, hide)
+            self._hide_symptom(shell, lambda text: hide(real(text)))
         clock = self.lab.clock if self.lab else self.clock
         orchestrator = CloudOrchestrator(
             shell,
@@ -338,7 +338,7 @@ class _Run:
             unread = "The names of machines could not be read: the records hold them as they are typed."
             self.narration.line(f"  [WARN] {unread}", style="yellow")
         self.session.symptom = self.session.symptom and hide(self.session.symptom)
-        self.session.stated = StatedEnds(**map_text(asdict(self.session.stated), hide))
+        self.session.stated = StatedEnds(**map_text(asdict(self.session.stated), hide, keys=False))
 
     def _report_orphans(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:
         self.narration.line("Checking for orphaned resources from previous sessions...")

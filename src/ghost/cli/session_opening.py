@@ -32,6 +32,7 @@ from ghost.lab import RunningLab, Scenario, TapeScenario, lab_behind_az
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, isoformat, new_session_id
+from ghost.shell import TopologyAnonymizer
 from ghost.text import map_text, plural
 
 NOTHING_STATED = StatedEnds()
@@ -63,7 +64,7 @@ class SessionOpening:
         brain: Brain,
         private: bool = False,
     ) -> None:
-        """`private`: what was typed is not written before its placeholders are known."""
+        """`private`: what was typed is written into the mapping of private mode only."""
         self._workspace = workspace
         self._settings = settings
         self._narration = narration
@@ -144,7 +145,7 @@ class SessionOpening:
         paths = SessionPaths(self._workspace.audit_dir, damaged_id)
         if paths.anonymization_map.exists():  # of a private session: its placeholders mean nothing in another one
             self._private, real = True, Evidence(paths.shell_audit).restored
-            symptom, stated = symptom and real(symptom), StatedEnds(**map_text(asdict(stated), real))
+            symptom, stated = symptom and real(symptom), StatedEnds(**map_text(asdict(stated), real, keys=False))
         if symptom is not None:
             self._narration.line(f"Symptom of {damaged_id}: {symptom}")
         session_id, damaged_lab, lab = self._new_id(), self._lab_of(damaged_id), None
@@ -174,9 +175,15 @@ class SessionOpening:
             audit_head=NO_RECORDS,
         )
         self._workspace.set_current_aside()
-        unsaid = {"symptom": None, "stated": NOTHING_STATED} if self._private else {}
-        save_session(self._workspace.session_file, session.model_copy(update=unsaid))
+        saved = self._with_placeholders(session) if self._private else session
+        save_session(self._workspace.session_file, saved)
         return session
+
+    def _with_placeholders(self, session: Session) -> Session:
+        """Return the session with a placeholder for each text that was typed."""
+        literal = TopologyAnonymizer(session.paths(self._workspace.root).anonymization_map).literal
+        stated = StatedEnds(**map_text(asdict(session.stated), literal, keys=False))
+        return session.model_copy(update={"symptom": literal(session.symptom or "") or None, "stated": stated})
 
     def _lab_of(self, session_id: str) -> Path:
         return self._workspace.root / "lab" / session_id

@@ -29,7 +29,7 @@ from ghost.shell.record.private_addresses import (
 INTERNAL_IP, INTERNAL_SUBNET, AZURE_RESOURCE = "INTERNAL_IP", "INTERNAL_SUBNET", "AZURE_RESOURCE"
 MACHINE = "MACHINE"
 LITERAL = "LITERAL"
-"""Stands for a text that looks like a placeholder and is none."""
+"""Stands for a text as it is: one that looks like a placeholder, or whose names are not known yet."""
 _GUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _RESOURCE = lazy(rf"/subscriptions/{_GUID}(?:/[A-Za-z0-9._()~@$-]{{1,260}}+){{0,40}}+", re.IGNORECASE)
 _IDENTIFIER = lazy(rf"(?<![0-9A-Za-z-]){_GUID}(?![0-9A-Za-z-])")
@@ -81,10 +81,21 @@ class TopologyAnonymizer:
         text = self._identifiers(text, of_azure=of_azure)
         text = self._machines.replaced(text, lambda name: self._placeholder(MACHINE, name, name))
         text = hide_addresses(text, self._of_network)
+        self._save(known)
+        return text
+
+    def literal(self, text: str) -> str:
+        """The placeholder of a whole text; of an empty one itself."""
+        self._refresh()
+        known = len(self._originals)
+        placeholder = text and self._placeholder(LITERAL, text, text)
+        self._save(known)
+        return placeholder
+
+    def _save(self, known: int) -> None:
         if self._path is not None and len(self._originals) > known:
             write_json(self._path, self._originals)
             self._read = self._path.stat().st_mtime_ns
-        return text
 
     def anonymize_output(self, text: str, *, of_azure: bool = False) -> str:
         """`anonymize` for what a program printed: text that looks like a placeholder comes back as that text."""
@@ -126,7 +137,7 @@ class TopologyAnonymizer:
     def _index(self, placeholder: str, original: str) -> None:
         if placeholder.startswith(f"[{INTERNAL_SUBNET}_") and (subnet := network_of(original)) is not None:
             self._subnets.add(subnet, placeholder)
-        elif original.startswith("/"):
+        elif placeholder.startswith(f"[{AZURE_RESOURCE}_") and original.startswith("/"):
             self._subscriptions.add(original.split("/")[2].lower())
         elif placeholder.startswith(f"[{MACHINE}_"):
             self._machines.add(original)
