@@ -75,7 +75,10 @@ class Investigation:
         """
         try:
             if self.unanswered:
-                made = [reissue(call, self.conversation, self.orchestrator) for call in self.unanswered]
+                made = [
+                    reissue(call, self.turns.arguments(call), self.conversation, self.orchestrator)
+                    for call in self.unanswered
+                ]
                 self._answer(self.unanswered, made, self._answered_before())
             while self.session.completion is None:
                 if self.session.turn_count >= self.max_turns and not self._ask_for_extension():

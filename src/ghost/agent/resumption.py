@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ghost.agent.tools import Orchestrator
@@ -11,11 +11,14 @@ from ghost.brain import Message, ToolCall, ToolResults
 _ENDED = frozenset({"DONE", "CANCELLED", "ABANDONED"})
 
 
-def reissue(call: ToolCall, conversation: Sequence[Message], orchestrator: Orchestrator) -> ToolCall:
+def reissue(
+    call: ToolCall, recorded: Mapping[str, Any], conversation: Sequence[Message], orchestrator: Orchestrator
+) -> ToolCall:
     """Return the call to make in place of one that was cut off.
 
     Reads, checks and clean-ups are repeated. A capture that was already started is continued instead of starting a
-    second one: its task is the one for this target that no earlier result mentions.
+    second one: its task is the one for this target that no earlier result mentions. `recorded`: its arguments as they
+    are on record.
     """
     if call.name != "capture_traffic":
         return call
@@ -27,11 +30,11 @@ def reissue(call: ToolCall, conversation: Sequence[Message], orchestrator: Orche
     }
     response = orchestrator.orchestrate({"intent": "list_tasks"})
     for task in reversed(response.get("tasks") or []):
-        if task.get("task_id") not in spoken_of and _same_capture(task, call):
+        if task.get("task_id") not in spoken_of and _same_capture(task, recorded):
             return ToolCall(call.id, "check_task", {"task_id": task["task_id"]})
     return call
 
 
-def _same_capture(task: dict[str, Any], call: ToolCall) -> bool:
-    source = str(call.arguments.get("target")).split(" to ")[0].strip()  # of a pair, the first task speaks for both
+def _same_capture(task: dict[str, Any], recorded: Mapping[str, Any]) -> bool:
+    source = str(recorded.get("target")).split(" to ")[0].strip()  # of a pair, the first task speaks for both
     return task.get("target") == source and task.get("state") not in _ENDED
