@@ -26,6 +26,7 @@ from ghost.net import (
     Network,
     Site,
     Unread,
+    is_address,
     key,
     public_address_of,
 )
@@ -117,6 +118,8 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     roles = roles_in(mentioned)
     kind = failure_kind(roles.clause, roles.failing)
     sources, destinations = roles.sources, roles.destinations
+    if sources and destinations and all(map(_is_name, sources)) and not any(map(_is_name, destinations)):
+        sources, destinations = destinations, sources  # a service's name is asked for: it sends nothing
     if kind == "dns":
         sources, destinations = who_asks_what(mentioned, sources, destinations, names)
     if options.source:
@@ -140,6 +143,12 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     protocol = options.protocol.capitalize() or spoken_protocol(clause)
     pairs = () if options.source else roles.pairs
     return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost)
+
+
+def _is_name(mention: Mention) -> bool:
+    """Return whether a mention is a DNS name and nothing else, as that of a service."""
+    ends = [end for meaning in mention.meanings for end in meaning]
+    return bool(ends) and not any(is_address(end.address) or end.machine for end in ends)
 
 
 def stated_end(text: str, names: TenantNames) -> tuple[Mention, ...]:
@@ -179,7 +188,7 @@ def _candidates(
             meaning = number * max(len(choices), 1) + place
             for source, destination in product(sources, destinations):
                 if (
-                    source.address
+                    is_address(source.address)
                     and destination.address not in ("", source.address)
                     and (not source.machine or source.machine != destination.machine)
                 ):

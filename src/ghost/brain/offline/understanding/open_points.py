@@ -53,9 +53,9 @@ def nobody(answer: str | None) -> bool:
 def _which(told: Understood) -> str:
     unknown = next((m.text for m in told.destinations), "")
     said = (
-        f"There is nothing named “{unknown}” visible to me"
+        f"There is nothing named “{unknown}” visible to me that could be the destination"
         if unknown
-        else "The symptom does not say where the failing traffic goes"
+        else "The symptom does not say what the destination of the failing traffic is"
     )
     return f"{said}. To which machine, name or address does it go?"
 
