@@ -78,5 +78,10 @@ class Complaint:
     """A number given as a port that is none, where `flows` is empty for that reason."""
 
     @property
+    def port_stated(self) -> bool:
+        """Whether each flow with ports has one that was stated or observed, or that its front end has."""
+        return not any(c.flow.has_ports and c.port_origin in (*GUESSED, "rule") for c in self.candidates)
+
+    @property
     def candidates(self) -> tuple[Candidate, ...]:
         return tuple(candidate for flow in self.flows for candidate in flow)

@@ -147,7 +147,7 @@ def _outcome(case: Case, complaint: Complaint) -> Outcome:
 
 def _is_healthy(case: Case, complaint: Complaint) -> bool:
     """Return whether the records clear the whole path of the very traffic, and show no other trouble either."""
-    the_traffic_itself = complaint.source_known and not any(c.port_guessed for c in complaint.candidates)
+    the_traffic_itself = complaint.source_known and complaint.port_stated
     return the_traffic_itself and _all_layers_checked(case, *ALL_OF_PATH) and not (case.gaps or case.observations)
 
 
@@ -161,7 +161,8 @@ def _confidence(case: Case, complaint: Complaint) -> Confidence:
     all_known = all(status.get(layer) in ("cleared", "at_fault") for layer in ESSENTIAL)
     if case.causes:
         certain = [cause for cause in case.causes if cause.kind and not cause.likely]
-        return "high" if certain and (all_known or any(cause.conclusive for cause in certain)) else "medium"
+        sure = certain and (all_known or any(cause.conclusive for cause in certain))
+        return "high" if sure and (complaint.port_stated or complaint.kind == "dns") else "medium"
     return "medium" if all_known and status.get("wire") == "cleared" and complaint.source_known else "low"
 
 

@@ -13,7 +13,8 @@ _UNITS: Final = (
 _NO_UNIT: Final = rf"(?![\w%.:/-]*\w)(?!\s*%)(?!\s*(?:{_UNITS})\b)"
 _PROTOCOL: Final = r"(?:(?P<protocol>tcp|udp)\s*[/:]?\s*)?"
 _SAID: Final = re.compile(
-    rf"(?:\b(?:on|at|over|via|using)\s+)?\b{_PROTOCOL}\b(?:d(?:e?st(?:ination)?[ _-]?)?|remote[ _-]?)?ports?\b"
+    rf"(?:\b(?:on|at|over|via|using)\s+)?\b{_PROTOCOL}\b"
+    rf"(?:d(?:e?st(?:ination)?[ _-]?)?|remote[ _-]?)?(?:ports?|puertos?|portas?|poort)\b"
     r"[\"']?\s*(?:number\s*)?[=:#]?\s*(?:(?P<inner>tcp|udp)[\s/]*)?(?P<number>\d{1,9})\b(?!\.\d)"
     r"(?P<more>(?:\s?(?:,|/|and|or|&|\+)\s?\d{1,5}\b(?![.:]\d)){0,8})(?:\s*[/(]?\s*(?P<after>tcp|udp)\b\)?)?",
     re.IGNORECASE,
