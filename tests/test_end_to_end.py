@@ -247,7 +247,7 @@ def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tm
 
 
 def test_records_that_were_changed_are_not_gone_on_with_unseen(tmp_path):
-    session = killed_after("az network nic show ", tmp_path)
+    session = killed_after("az network nic list", tmp_path)
     audit = tmp_path / "audit" / f"shell_audit_{session}.jsonl"
     lines = audit.read_bytes().splitlines(keepends=True)
     audit.write_bytes(b"".join(lines[:2]))

@@ -105,27 +105,18 @@ def test_the_next_one_is_shown_the_first_before_it_begins_and_comes_to_the_same(
     directory, first, _ = untold
     report, screen = investigate(directory)
     assert "Memory (1 earlier, no evidence" in screen
-    assert screen.index("settled by: az network") < screen.index("I understand the symptom")
+    assert screen.index("settled by: az network") < screen.index("First I read")
     assert verdict(report) == verdict(first)
     assert "mem:" not in json.dumps(report)
 
 
-def test_a_misleading_memory_changes_the_order_of_the_walk_and_no_verdict(
-    untold: tuple[Path, dict, str], tmp_path: Path
-) -> None:
+def test_a_misleading_memory_changes_no_verdict(untold: tuple[Path, dict, str], tmp_path: Path) -> None:
     plant(tmp_path, MISLEADING)
     report, screen = investigate(tmp_path)
     assert "stopped appliance" in screen
-    assert "I check routes first" in screen
-    commands = [row["command"] for row in report["evidence"]]
-    routes, gates = (
-        next(n for n, command in enumerate(commands) if words in command)
-        for words in ("show-effective-route-table", "list-effective-nsg")
-    )
-    assert routes < gates
     assert verdict(report) == verdict(untold[1])
     assert "appliance" not in json.dumps(report)
-    assert not any("route delete" in command for command in commands)
+    assert not any("route delete" in row["command"] for row in report["evidence"])
 
 
 def test_a_private_session_asks_memory_nothing_and_leaves_nothing_there(tmp_path: Path) -> None:

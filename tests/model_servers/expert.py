@@ -82,7 +82,10 @@ def _covers(ranges: Sequence[str], port: int) -> bool:
     return any(low == "*" or int(low) <= port <= int(high) for low, high in bounds)
 
 
-RULES = "[].{name:name,priority:priority,access:access,ports:destinationPortRanges,port:destinationPortRange}"
+RULES = (
+    "[].{name:name,priority:priority,access:access,direction:direction,ports:destinationPortRanges,"
+    "port:destinationPortRange}"
+)
 
 
 def blocked_port(consult: Consultation) -> None:
@@ -166,8 +169,8 @@ def _complete(
             "complete_investigation",
             {
                 "outcome": "cause_found",
-                "causes": [{**cause, "confidence": "high", "audit_ids": [by["audit_id"]]}],
-                "confidence": "high",
+                "causes": [{**cause, "confidence": "medium", "audit_ids": [by["audit_id"]]}],
+                "confidence": "medium",
                 "root_cause_summary": f"{fault} ({by['audit_id']})",
                 "confirmed_hypotheses": ["h1" if layer.startswith("nsg") else "h2"],
                 "refuted_hypotheses": ["h2" if layer.startswith("nsg") else "h1"],

@@ -32,7 +32,14 @@ def pattern(name: str) -> re.Pattern[str]:
 
 @cache
 def _table() -> dict[str, Any]:
-    return load_policy(__file__, "roles.toml")
+    return {name: _whole(value) for name, value in load_policy(__file__, "roles.toml").items()}
+
+
+def _whole(table: Any) -> Any:
+    """Return a table with each text that is written in parts put together."""
+    if isinstance(table, dict):
+        return {name: "".join(parts) for name, parts in table.items()}
+    return ["".join(parts) for parts in table]
 
 
 def _compiled(text: str) -> str:
