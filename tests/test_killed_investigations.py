@@ -40,7 +40,7 @@ SCENARIOS = {
     "blocked-port": Known("cause_found", 0, 190),
     "guest-broker-queue": Known("cause_found", 0, 195),
     "wire-loss": Known("cause_found", 1, 410),
-    "wire-order-answers": Known("inconclusive", 1, 290),  # its machines may not be asked
+    "wire-order-answers": Known("inconclusive", 1, 290),  # its captures are denied
     "calm-night-shift": Known("healthy", 1, 440),
 }
 
