@@ -108,7 +108,8 @@ class Narration:
         if call.name == "manage_hypotheses":
             self._hypothesis(call, result)
         elif result.get("status") == "error" and call.name != "run_shell_cmd":
-            self.line(f"      {call.name}: {result.get('message') or result.get('error')}", style="red")
+            told = "; ".join(result.get("problems") or []) or result.get("message") or result.get("error")
+            self.line(f"      {call.name}: {told}", style="red")
         elif result.get("error") == "preflight":
             self.line(f"      not run: {result.get('suggestion')}", style="yellow")
         elif result.get("error") in {"invalid_arguments", "investigation_complete"}:
@@ -192,7 +193,8 @@ class Narration:
         if not (self.rich.is_terminal and sys.stdout.isatty()):
             yield
             return
-        self._status = self.rich.status(Text(visible(self.real(what))[:100], style="dim"), spinner="dots")
+        fits = visible(self.real(what))[: min(self.rich.width - 4, 100)]
+        self._status = self.rich.status(Text(fits, style="dim"), spinner="dots")
         try:
             with self._status:
                 yield
