@@ -359,9 +359,10 @@ def test_the_profile_is_chosen_by_the_program_and_its_options(command: str, prof
 )
 def test_real_programs_do_in_it_what_they_do_outside(place: Path, command: str, exit_code: int) -> None:
     words = shlex.split(command)
-    inside, outside = go(place, words), go(place, words, mode="off")
+    outside, inside, again = (go(place, words, mode=mode) for mode in ("off", "auto", "off"))
     assert (inside.exit_code, inside.stderr.head) == (exit_code, outside.stderr.head)
-    assert inside.stdout.lines == pytest.approx(outside.stdout.lines, abs=3)
+    lines = sorted((outside.stdout.lines, again.stdout.lines))  # connections of the machine come and go meanwhile
+    assert lines[0] - 3 <= inside.stdout.lines <= lines[1] + 3
 
 
 # Modes
