@@ -28,6 +28,7 @@ from ghost.shell.record.command_output import Output, no_output, process_output
 from ghost.shell.record.kept_output import TOO_LONG, KeptOutput, keep
 from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, run
 from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError
+from ghost.shell.run.warm_az import WarmAz
 
 if TYPE_CHECKING:
     from ghost.shell.record.anonymization import TopologyAnonymizer
@@ -106,6 +107,7 @@ class SafeExecShell:
         self._sandbox = Sandbox(
             sandbox, tuple(map(os.path.realpath, self._roots)), self._programs.search_path, directory
         )
+        self._warm_az = WarmAz()
         self._runner = runner
         self._resolver = resolver if resolver is not None else resolve_by_system
         self._placeholders = placeholders
@@ -274,6 +276,7 @@ class SafeExecShell:
                 timeout_seconds=timeout_seconds,
                 runner=self._runner,
                 sandbox=self._sandbox if decision.classification == SAFE else None,
+                warm_az=self._warm_az,
             )
         except SandboxUnavailableError:
             return _Finished(None, "sandbox_unavailable")

@@ -20,8 +20,9 @@ from typing import Any
 
 from ghost.patterns import lazy
 from ghost.shell.policy_tables import policy_table
-from ghost.shell.run.launcher import StartedProgram, start_program
+from ghost.shell.run.launcher import Launcher, StartedProgram, start_program
 from ghost.shell.run.sandbox import Confinement, Sandbox
+from ghost.shell.run.warm_az import WarmAz
 
 STDOUT_LIMIT = 16 * 1024 * 1024
 STDERR_LIMIT = 256 * 1024
@@ -123,8 +124,11 @@ def run(
     timeout_seconds: float,
     runner: Runner | None = None,
     sandbox: Sandbox | None = None,
+    warm_az: WarmAz | None = None,
 ) -> Run:
     """Runs `arguments[0]` of the program directories with the rest as its arguments, in a sandbox where one is given.
+
+    `warm_az`: what `az` commands in a sandbox are started from, if it can.
 
     A program that is missing or cannot be started is a run that ended with 127 or 126, as a shell says it. Raises
     `SandboxUnavailableError` where the sandbox cannot be had as its mode requires it, or a layer cannot be applied.
@@ -146,7 +150,10 @@ def run(
         with sandbox.confine(name, words, environment, foreign_runner=runner is not None) as confinement:
             if runner is not None:
                 return _run_with(runner, words, environment, timeout_seconds)
-            return _run_built_in(words, confinement.environment or environment, timeout_seconds, confinement)
+            variables = confinement.environment or environment
+            if name == "az" and warm_az is not None and confinement.steps is not None:
+                return _run_warm(warm_az, words, variables, timeout_seconds, confinement)
+            return _run_built_in(words, variables, timeout_seconds, confinement)
     except FileNotFoundError:
         return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
     except (OSError, ValueError) as error:
@@ -157,12 +164,29 @@ def run(
         )
 
 
+def _run_warm(
+    warm_az: WarmAz, words: list[str], environment: Mapping[str, str], timeout_seconds: float, confinement: Confinement
+) -> Run:
+    """Run an az command, which only reads, from the warm az, and plainly where there is none or it ended meanwhile."""
+    launcher = warm_az.launcher_for(words, environment)
+    if launcher is not None:
+        try:
+            return _run_built_in(words, environment, timeout_seconds, confinement, launcher)
+        except OSError:
+            warm_az.failed(launcher)
+    return _run_built_in(words, environment, timeout_seconds, confinement)
+
+
 def _run_built_in(
-    words: list[str], environment: Mapping[str, str], timeout_seconds: float, confinement: Confinement
+    words: list[str],
+    environment: Mapping[str, str],
+    timeout_seconds: float,
+    confinement: Confinement,
+    launcher: Launcher | None = None,
 ) -> Run:
     started = time.monotonic()
     with _BoundedStream(STDOUT_LIMIT) as stdout, _BoundedStream(STDERR_LIMIT) as stderr:
-        program = start_program(words, environment, confinement, stdout.writing_end, stderr.writing_end)
+        program = start_program(words, environment, confinement, stdout.writing_end, stderr.writing_end, launcher)
         try:
             stdout.close_writing_end()
             stderr.close_writing_end()

@@ -108,25 +108,35 @@ def _answer_calls(listener: int, over: threading.Event) -> None:
 
 
 class Launcher:
-    """The launcher process and the socket to it."""
+    """The launcher process and the socket to it. `command`: what runs the program of the launcher, or one like it."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, on a file of this package
-                [sys.executable, "-I", "-S", str(_PROGRAM), str(theirs.fileno())],
+                [*(command or (sys.executable, "-I", "-S", str(_PROGRAM))), str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
                 cwd="/",
-                env={n: v for n, v in os.environ.items() if n == "LD_LIBRARY_PATH"},
+                env=environment or {n: v for n, v in os.environ.items() if n == "LD_LIBRARY_PATH"},
             )
         self._socket = ours
         self._one_at_a_time = threading.Lock()
         self.owner = os.getpid()
         self.close = weakref.finalize(self, _close, ours, self._process, self.owner)
+
+    def memory_bytes(self) -> int:
+        """Return what its process holds in memory; 0 once it has ended, or where the system does not tell."""
+        if self._process.poll() is not None:
+            return 0
+        try:
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1])
+        except OSError:
+            return 0
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     def start(
         self, words: Sequence[str], environment: Mapping[str, str], confinement: Confinement, stdout: int, stderr: int
@@ -161,9 +171,16 @@ class Launcher:
 
 
 def start_program(
-    words: Sequence[str], environment: Mapping[str, str], confinement: Confinement, stdout: int, stderr: int
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    confinement: Confinement,
+    stdout: int,
+    stderr: int,
+    launcher: Launcher | None = None,
 ) -> StartedProgram:
-    """Start a program through the launcher, restarting the launcher if it is gone."""
+    """Start a program through the launcher, restarting the launcher if it is gone; one that is given is not."""
+    if launcher is not None:
+        return launcher.start(words, environment, confinement, stdout, stderr)
     try:
         return _launcher().start(words, environment, confinement, stdout, stderr)
     except (BrokenPipeError, ConnectionResetError):

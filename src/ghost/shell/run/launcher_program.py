@@ -55,7 +55,7 @@ class StepFailedError(Exception):
         self.number = number
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
     gc.disable()  # a new process that looks through all objects would copy them
     shell = socket.socket(fileno=descriptor)
     shell.set_inheritable(False)  # it came over an exec, and no program may have it: other commands are sent on it
@@ -74,7 +74,8 @@ def main(descriptor: int) -> None:
     spares: list[SpareChild] = []
 
     def ready() -> SpareChild:
-        return spares.pop() if spares else SpareChild(libc, [shell, *(command.control for command in running.values())])
+        not_its_own = [shell, *(command.control for command in running.values())]
+        return spares.pop() if spares else SpareChild(libc, not_its_own, execute)
 
     waiting = select.poll()
     waiting.register(shell, select.POLLIN)
@@ -194,7 +195,7 @@ class RunningCommand:
 class SpareChild:
     """A forked child that waits to become the next command, prepared as far as possible."""
 
-    def __init__(self, libc: Any, not_its_own: list[socket.socket]) -> None:
+    def __init__(self, libc: Any, not_its_own: list[socket.socket], execute: Callable[[dict[str, Any]], None]) -> None:
         ours, theirs = socket.socketpair()
         launcher = os.getpid()
         try:
@@ -206,7 +207,7 @@ class SpareChild:
         if self.pid == 0:
             for other in (ours, *not_its_own):
                 other.close()
-            _run_spare_child(theirs, libc, launcher)
+            _run_spare_child(theirs, libc, launcher, execute)
         theirs.close()
         self._socket = ours
 
@@ -256,7 +257,9 @@ def _receive(sender: socket.socket) -> tuple[bytes, list[int]]:
     return bytes(body), descriptors
 
 
-def _run_spare_child(launcher_end: socket.socket, libc: Any, launcher: int) -> None:
+def _run_spare_child(
+    launcher_end: socket.socket, libc: Any, launcher: int, execute: Callable[[dict[str, Any]], None]
+) -> None:
     """The life of a spare process, to its end or to that of the command it became."""
     try:
         _prepare(libc, launcher)
@@ -264,7 +267,9 @@ def _run_spare_child(launcher_end: socket.socket, libc: Any, launcher: int) -> N
     except BaseException:  # noqa: BLE001 - nothing may go on as a second launcher
         os._exit(127)
     try:
-        _become(marshal.loads(body), descriptors, libc)  # noqa: S302 - as in _take
+        request = marshal.loads(body)  # noqa: S302 - as in _take
+        _become(request, descriptors, libc)
+        execute(request)
     except StepFailedError as failure:
         os.write(descriptors[3], ANSWER.pack(failure.step, 0) + ANSWER.pack(b"F", failure.number))
     except OSError as failure:
@@ -289,7 +294,7 @@ def _prepare(libc: Any, launcher: int) -> None:
 
 
 def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
-    """The spare process becomes the program: its directory, its own output, its confinement, then it executes."""
+    """The spare process gets the directory, the output and the confinement of the command."""
     os.fchdir(descriptors[0])
     os.dup2(descriptors[1], 1)
     os.dup2(descriptors[2], 2)
@@ -302,6 +307,9 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
             libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own files in /proc are root's; so it is when it executes
         _prefer_for_oom_kill()
         _confine(libc, steps, descriptors[3])
+
+
+def execute_program(request: dict[str, Any]) -> None:
     os.execve(request["program"], request["words"], request["environment"])  # noqa: S606 - what a launcher is for
 
 
@@ -467,4 +475,4 @@ def _check(result: int, step: bytes) -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), execute_program)
