@@ -118,20 +118,28 @@ class Investigation:
         The session is saved before the result is recorded: after a kill in between, the call is repeated and nothing is
         lost.
         """
-        for asked, call in zip(calls, made, strict=True):
-            self.console.calling(call)
-            result = replace(self._call(call), call_id=asked.id, name=asked.name)
-            self.save()
-            self.turns.result(result)
-            results.append(result)
-            self.console.returned(call, result.result)
+        place = 0
+        while place < len(made):
+            group = made[place : place + max(1, self.tools.reads_together(made[place:]))]
+            for call in group:
+                self.console.calling(call)
+            for asked, call, called in zip(calls[place:], group, self._called(group), strict=False):
+                result = replace(self._judged(call, called), call_id=asked.id, name=asked.name)
+                self.save()
+                self.turns.result(result)
+                results.append(result)
+                self.console.returned(call, result.result)
+            place += len(group)
         self.conversation.append(ToolResults(tuple(results)))
 
-    def _call(self, call: ToolCall) -> ToolResult:
+    def _called(self, group: Sequence[ToolCall]) -> list[ToolResult]:
         if self.session.completion is not None:
             ended = {"status": "error", "error": "investigation_complete", "message": AFTER_THE_END}
-            return ToolResult(call.id, call.name, ended)
-        called = self.tools.call(call)
+            return [ToolResult(call.id, call.name, ended) for call in group]
+        return self.tools.call_together(group) if len(group) > 1 else [self.tools.call(group[0])]
+
+    def _judged(self, call: ToolCall, called: ToolResult) -> ToolResult:
+        """Return the result with what the denials of the session come to."""
         result = called.result
         meta = count_denial(
             self.session,

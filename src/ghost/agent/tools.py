@@ -40,6 +40,10 @@ from ghost.text import map_text
 class Shell(Protocol):
     def execute(self, request: dict[str, Any]) -> dict[str, Any]: ...
 
+    def execute_all(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]: ...
+
+    def runs_unasked(self, command: str) -> bool: ...
+
 
 class Orchestrator(Protocol):
     def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]: ...
@@ -92,6 +96,31 @@ class Tools:
             "complete_investigation": self._complete_investigation,
         }
 
+    def reads_together(self, calls: Sequence[ToolCall]) -> int:
+        """Return how many of the first calls are commands that nobody is asked about, each made for the first time."""
+        commands: set[str] = set()
+        for call in calls:
+            command = str(call.arguments.get("command", "")).strip()
+            known = command in commands or command in self._reads or self._mistake(call) is not None
+            if call.name != SHELL or known or not self._shell.runs_unasked(command):
+                break
+            commands.add(command)
+        return len(commands)
+
+    def call_together(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        """Make calls of which `reads_together` said that they may run beside each other."""
+        requests = [RunShellCmd.model_validate(call.arguments) for call in calls]
+        return [
+            ToolResult(call.id, call.name, result, self._real_output(result))
+            for call, result in zip(calls, self._run_all(requests), strict=True)
+        ]
+
+    def _mistake(self, call: ToolCall) -> str | None:
+        try:
+            return preflight(RunShellCmd.model_validate(call.arguments).command)
+        except ValidationError as invalid:
+            return str(invalid)
+
     def call(self, call: ToolCall) -> ToolResult:
         result = self._called(call)
         whole = self._real_output(result) if call.name == SHELL else with_real_values(result, self._real)
@@ -132,17 +161,25 @@ class Tools:
             if before.turn == self._session.turn_count or 0 <= age <= REPEATED_WITHIN_SECONDS:
                 repeated = {"audit_id": before.result["audit_id"], "age_seconds": round(age)}
                 return {**before.result, "_meta": {**before.result["_meta"], "answered_from_record": repeated}}
-        result = self._shell.execute({"command": request.command, "reasoning": request.reasoning})
-        meta = tag_of({"command": request.command}).as_meta()
-        if result.get("error") == "timeout":
+        return self._run_all([request])[0]
+
+    def _run_all(self, requests: Sequence[RunShellCmd]) -> list[dict[str, Any]]:
+        responses = self._shell.execute_all([{"command": r.command, "reasoning": r.reasoning} for r in requests])
+        return [self._remembered(r.command, response) for r, response in zip(requests, responses, strict=True)]
+
+    def _remembered(self, command: str, response: dict[str, Any]) -> dict[str, Any]:
+        meta = tag_of({"command": command}).as_meta()
+        command = command.strip()
+        if response.get("error") == "timeout":
             meta["timeout"] = True
-        if was_denied(result):
+        if was_denied(response):
             meta["pivot_instruction"] = pivot_of(command)
-        elif result.get("classification") == "RISKY":
+        elif response.get("classification") == "RISKY":
             self._reads.clear()
-        elif command.startswith("az ") and result.get("status") == "completed" and result.get("exit_code") == 0:
-            self._reads[command] = _Read(self._session.turn_count, now, {**result, "_meta": meta})
-        return {**result, "_meta": meta | self._conflicts([str(result.get("audit_id"))])}
+        elif command.startswith("az ") and response.get("status") == "completed" and response.get("exit_code") == 0:
+            read = _Read(self._session.turn_count, self._clock.monotonic(), {**response, "_meta": meta})
+            self._reads[command] = read
+        return {**response, "_meta": meta | self._conflicts([str(response.get("audit_id"))])}
 
     def _capture_traffic(self, request: CaptureTraffic) -> dict[str, Any]:
         return self._orchestrate(

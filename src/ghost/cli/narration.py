@@ -100,8 +100,6 @@ class Narration:
 
     def calling(self, call: ToolCall) -> None:
         self.event("call", id=call.id, tool=call.name, arguments=call.arguments)
-        if call.name == "run_shell_cmd" and (why := call.arguments.get("reasoning")):
-            self.line(f"      why: {why}", style="dim")
 
     def returned(self, call: ToolCall, result: dict[str, Any]) -> None:
         self.event("result", id=call.id, tool=call.name, **told_of(result))
@@ -251,12 +249,21 @@ class NarratedShell:
     def audit_head(self) -> Head:
         return self._shell.audit_head
 
+    def runs_unasked(self, command: str) -> bool:
+        return self._shell.runs_unasked(command)
+
     def execute(self, request: dict[str, Any]) -> dict[str, Any]:
-        command = str(request.get("command") or "")
-        with self._narration.waiting(f"running: {command}"):
-            response = self._shell.execute(request)
-        self._narration.ran(response, command)
-        return response
+        return self.execute_all([request])[0]
+
+    def execute_all(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        commands = [str(request.get("command") or "") for request in requests]
+        others = f" (and {len(commands) - 1} beside it)" if len(commands) > 1 else ""
+        with self._narration.waiting(f"running: {commands[0]}{others}"):
+            responses = self._shell.execute_all(requests)
+        for request, command, response in zip(requests, commands, responses, strict=True):
+            self._narration.line(f"      why: {request.get('reasoning')}", style="dim")
+            self._narration.ran(response, command)
+        return responses
 
 
 def _named(cause: dict[str, Any]) -> str:

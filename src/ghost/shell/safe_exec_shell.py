@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_TIMEOUT_SECONDS = 1800.0
 MAX_AUDITED_CHARACTERS = 16_384
+MOST_TOGETHER = 4
 _UNKNOWN_PLACEHOLDER = "syntax: placeholder"
 _NEVER = "Nobody can approve it: test the same with a command that only reads the network."
 _REASONS = {
@@ -148,20 +151,51 @@ class SafeExecShell:
 
         Raises nothing for a fault of the command; re-raises `KeyboardInterrupt` after the record is written.
         """
-        with self._one_at_a_time:
-            return self._execute(request)
+        return self.execute_all([request])[0]
 
-    def _execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        sequence, audit_id = self._audit.next_id()
+    def execute_all(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Run commands as `execute` does; those that nobody is asked about run together, four at most.
+
+        Ids and records are in the order of the requests, and nothing runs beside a command that was asked about.
+        """
+        with self._one_at_a_time:
+            return list(self._execute_all(requests))
+
+    def runs_unasked(self, command: str) -> bool:
+        return self._judge(command).classification == SAFE
+
+    def _execute_all(self, requests: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        together: list[_Judged] = []
+        most = MOST_TOGETHER if self._runner is None else 1
+        for request in requests:
+            # Stage 1: classify
+            judged = self._judged(request)
+            if together and (len(together) == most or not (judged.unasked and together[-1].unasked)):
+                yield from self._carried_out(together)
+                together = []
+            together.append(judged)
+        yield from self._carried_out(together)
+
+    def _judged(self, request: Mapping[str, Any]) -> _Judged:
         command, reasoning = _text(request, "command"), _text(request, "reasoning")
         if not command or not reasoning:
-            return self._empty(audit_id, "RISKY")
-
-        # Stage 1: classify
+            return _Judged(command, reasoning, None, self._timeout_seconds)
         decision = self._judge(command)
-        command, reasoning = self._restored(command), self._restored(reasoning)
-        if decision.problem == "empty_command":
-            return self._empty(audit_id, decision.classification)
+        timeout_seconds = _timeout(request.get("timeout_seconds"), self._timeout_seconds)
+        return _Judged(self._restored(command), self._restored(reasoning), decision, timeout_seconds)
+
+    def _carried_out(self, together: Sequence[_Judged]) -> list[dict[str, Any]]:
+        """Carry out one command, or several that nobody is asked about."""
+        begun = [self._begin(each) for each in together]
+        responses = iter(self._finish([each for each in begun if isinstance(each, _Begun)]))
+        return [next(responses) if isinstance(each, _Begun) else each for each in begun]
+
+    def _begin(self, judged: _Judged) -> _Begun | dict[str, Any]:
+        """Take a command up to its start; the response where it does not come to that."""
+        command, reasoning, decision = judged.command, judged.reasoning, judged.decision
+        sequence, audit_id = self._audit.next_id()
+        if decision is None or decision.problem == "empty_command":
+            return self._empty(audit_id, decision.classification if decision is not None else "RISKY")
 
         # Stage 2: gate
         outcome = self._ask_for_approval(command, decision, reasoning)
@@ -174,17 +208,54 @@ class SafeExecShell:
             return self._answer(record, self._no_output(), written)
 
         self._audit.begin(record)
+        return _Begun(record, outcome, judged.timeout_seconds)
+
+    def _finish(self, begun: Sequence[_Begun]) -> list[dict[str, Any]]:
+        """Run what was begun, and record it in this order. Raises what interrupted it, with each of them on record."""
+        responses: list[dict[str, Any]] = []
+        interrupted: BaseException | None = None
+        # Stage 3: execute
+        for each, finished in zip(begun, self._run_together(begun), strict=True):
+            try:
+                if isinstance(finished, BaseException):
+                    raise finished
+                record, output = self._settled(each, finished)
+            except BaseException as error:  # noqa: BLE001 - whatever takes this process out of here, it was begun
+                self._audit.write(replace(each.record, status="error", error="interrupted"))
+                interrupted = interrupted or error
+            else:
+                responses.append(self._answer(record, output, self._audit.write(record)))
+        if interrupted is not None:
+            raise interrupted
+        return responses
+
+    def _run_together(self, begun: Sequence[_Begun]) -> list[_Finished | BaseException]:
+        """Run commands beside each other. An interrupt ends all of them."""
+        if len(begun) < 2:
+            return [_caught(partial(self._run, each.outcome.decision, each.timeout_seconds)) for each in begun]
+        cancelled, cancel = os.pipe()
         try:
-            # Stage 3: execute
-            finished = self._run(outcome.decision, _timeout(request.get("timeout_seconds"), self._timeout_seconds))
-            # Stage 4: process the output
-            output = self._processed(finished.run, outcome.decision.arguments or ())
-            kept = self._kept(audit_id, output) if output is not None else None
-        except BaseException:  # whatever takes this process out of here, the command was begun
-            self._audit.write(replace(record, status="error", error="interrupted"))
-            raise
+            with ThreadPoolExecutor(len(begun)) as pool:
+                runs = [pool.submit(self._run, e.outcome.decision, e.timeout_seconds, cancelled) for e in begun]
+                try:
+                    wait(runs)
+                except BaseException:
+                    os.write(cancel, b"x")
+                    raise
+        except KeyboardInterrupt:
+            pass  # those that it ended say so
+        finally:
+            os.close(cancelled)
+            os.close(cancel)
+        return [_caught(run.result) for run in runs]
+
+    def _settled(self, begun: _Begun, finished: _Finished) -> tuple[AuditRecord, Output]:
+        """Return the record and the processed output of a command that ran."""
+        # Stage 4: process the output
+        output = self._processed(finished.run, begun.outcome.decision.arguments or ())
+        kept = self._kept(begun.record.audit_id, output) if output is not None else None
         record = replace(
-            record,
+            begun.record,
             status="completed" if finished.error is None else "error",
             error=finished.error,
             sandbox=finished.run.layers if finished.run else (),
@@ -198,8 +269,8 @@ class SafeExecShell:
             record = replace(
                 record, output_sha256=kept.sha256, output_bytes=kept.size, output_missing=self._written(kept.missing)
             )
-        record = replace(_with_output(record, output), message=self._written(self._failure(record.error, outcome)))
-        return self._answer(record, output, self._audit.write(record))
+        record = _with_output(record, output)
+        return replace(record, message=self._written(self._failure(record.error, begun.outcome))), output
 
     def _judge(self, written: str) -> Decision:
         """The decision on a command, as it reads once its placeholders are restored."""
@@ -255,7 +326,7 @@ class SafeExecShell:
     def _ask_for_approval(self, command: str, decision: Decision, reasoning: str) -> GateOutcome:
         return ask_for_approval(command, decision, reasoning, self._judge, self._callback, self._hitl_timeout_seconds)
 
-    def _run(self, decision: Decision, timeout_seconds: float) -> _Finished:
+    def _run(self, decision: Decision, timeout_seconds: float, cancelled: int | None = None) -> _Finished:
         """Runs what was judged, or says why it cannot run."""
         if decision.arguments is None or decision.problem is not None:
             return _Finished(None, decision.problem or "unsupported_syntax")
@@ -277,6 +348,7 @@ class SafeExecShell:
                 runner=self._runner,
                 sandbox=self._sandbox if decision.classification == SAFE else None,
                 warm_az=self._warm_az,
+                cancelled=cancelled,
             )
         except SandboxUnavailableError:
             return _Finished(None, "sandbox_unavailable")
@@ -384,6 +456,35 @@ class SafeExecShell:
 class _Finished:
     run: Run | None
     error: str | None
+
+
+@dataclass(frozen=True)
+class _Judged:
+    command: str
+    reasoning: str
+    decision: Decision | None
+    """None without a command or its reasoning."""
+    timeout_seconds: float
+
+    @property
+    def unasked(self) -> bool:
+        return self.decision is not None and self.decision.classification == SAFE
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A command that passed the gate and whose intent is written."""
+
+    record: AuditRecord
+    outcome: GateOutcome
+    timeout_seconds: float
+
+
+def _caught(run: Callable[[], _Finished]) -> _Finished | BaseException:
+    try:
+        return run()
+    except BaseException as error:  # noqa: BLE001 - it is raised again once the record is written
+        return error
 
 
 def _anonymizer(directory: Path, session_id: str) -> TopologyAnonymizer:

@@ -90,6 +90,7 @@ class ShellAudit:
         self.intent_path = intent_path(directory, session_id)
         self.warn = warn if warn is not None else _warn_on_stderr
         self._intent = Intent(self.intent_path)
+        self._begun: set[str] = set()
         self._unwritten: list[dict[str, Any]] = []
         self._hold = hold_session(self.path, OTHER_PROCESS_SECONDS)
         if not self._hold.is_locked:
@@ -125,13 +126,14 @@ class ShellAudit:
         has it, which outlives a crash of Ghost, though not of the machine; waiting for the disk twice would cost more
         than most such commands take.
         """
+        self._begun.add(record.audit_id)
         try:
             self._intent.state(record.as_dict(), on_disk=record.classification != SAFE)
         except (RecordError, OSError, ValueError) as error:
             self.warn(f"the intent of {record.audit_id} is not written: {error}")
 
     def write(self, record: AuditRecord) -> bool:
-        """Append the record of a command, save the head of the chain, remove the intent.
+        """Append the record of a command, save the head of the chain; once no command is open, remove the intents.
 
         False where the record is not on the disk. It is then kept, and written before the next one if that works.
         """
@@ -139,14 +141,15 @@ class ShellAudit:
         try:
             while self._unwritten:
                 self._hold.log.append(self._unwritten[0])
-                del self._unwritten[0]
+                self._begun.discard(self._unwritten.pop(0)["audit_id"])
             to_disk(self.path)
         except (RecordError, OSError) as error:
             self.warn(f"the audit has a gap at {record.audit_id}: {error}")
             return False
         try:
             _save_head(self._hold.log)
-            self._intent.remove()
+            if not self._begun:
+                self._intent.remove()
         except OSError as error:
             self.warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
         return True

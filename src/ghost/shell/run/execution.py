@@ -125,10 +125,12 @@ def run(
     runner: Runner | None = None,
     sandbox: Sandbox | None = None,
     warm_az: WarmAz | None = None,
+    cancelled: int | None = None,
 ) -> Run:
     """Runs `arguments[0]` of the program directories with the rest as its arguments, in a sandbox where one is given.
 
-    `warm_az`: what `az` commands in a sandbox are started from, if it can.
+    `warm_az`: what `az` commands in a sandbox are started from, if it can. `cancelled`: a descriptor; once it can be
+    read the program is ended, with `KeyboardInterrupt`.
 
     A program that is missing or cannot be started is a run that ended with 127 or 126, as a shell says it. Raises
     `SandboxUnavailableError` where the sandbox cannot be had as its mode requires it, or a layer cannot be applied.
@@ -152,8 +154,8 @@ def run(
                 return _run_with(runner, words, environment, timeout_seconds)
             variables = confinement.environment or environment
             if name == "az" and warm_az is not None and confinement.steps is not None:
-                return _run_warm(warm_az, words, variables, timeout_seconds, confinement)
-            return _run_built_in(words, variables, timeout_seconds, confinement)
+                return _run_warm(warm_az, words, variables, timeout_seconds, confinement, cancelled)
+            return _run_built_in(words, variables, timeout_seconds, confinement, cancelled)
     except FileNotFoundError:
         return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
     except (OSError, ValueError) as error:
@@ -165,16 +167,21 @@ def run(
 
 
 def _run_warm(
-    warm_az: WarmAz, words: list[str], environment: Mapping[str, str], timeout_seconds: float, confinement: Confinement
+    warm_az: WarmAz,
+    words: list[str],
+    environment: Mapping[str, str],
+    timeout_seconds: float,
+    confinement: Confinement,
+    cancelled: int | None,
 ) -> Run:
     """Run an az command, which only reads, from the warm az, and plainly where there is none or it ended meanwhile."""
     launcher = warm_az.launcher_for(words, environment)
     if launcher is not None:
         try:
-            return _run_built_in(words, environment, timeout_seconds, confinement, launcher)
+            return _run_built_in(words, environment, timeout_seconds, confinement, cancelled, launcher)
         except OSError:
             warm_az.failed(launcher)
-    return _run_built_in(words, environment, timeout_seconds, confinement)
+    return _run_built_in(words, environment, timeout_seconds, confinement, cancelled)
 
 
 def _run_built_in(
@@ -182,6 +189,7 @@ def _run_built_in(
     environment: Mapping[str, str],
     timeout_seconds: float,
     confinement: Confinement,
+    cancelled: int | None = None,
     launcher: Launcher | None = None,
 ) -> Run:
     started = time.monotonic()
@@ -190,7 +198,7 @@ def _run_built_in(
         try:
             stdout.close_writing_end()
             stderr.close_writing_end()
-            timed_out = not _drain(program, (stdout, stderr), started + timeout_seconds)
+            timed_out = not _drain(program, (stdout, stderr), started + timeout_seconds, cancelled)
         finally:
             program.end()
         exit_code = None if timed_out else program.exit_code
@@ -214,20 +222,25 @@ def _failed(exit_code: int | None) -> bool:
     return exit_code != 0
 
 
-def _drain(program: StartedProgram, streams: Sequence[_BoundedStream], deadline: float) -> bool:
+def _drain(program: StartedProgram, streams: Sequence[_BoundedStream], deadline: float, cancelled: int | None) -> bool:
     """Read both pipes until the program has ended. Returns False at the deadline.
 
     The pipes may outlive the program, held open by a child of its own, so their end is not waited for.
     """
     with selectors.DefaultSelector() as selector:
         selector.register(program.control, selectors.EVENT_READ)
+        if cancelled is not None:
+            selector.register(cancelled, selectors.EVENT_READ)
+        beside = len(selector.get_map())
         for stream in streams:
             selector.register(stream.reading_end, selectors.EVENT_READ, stream)
-        while program.exit_code is None or len(selector.get_map()) > 1:
+        while program.exit_code is None or len(selector.get_map()) > beside:
             left = deadline - time.monotonic()
             if left <= 0:
                 return program.exit_code is not None
             for key, _ in selector.select(left):
+                if key.fd == cancelled:
+                    raise KeyboardInterrupt
                 if key.data is None:
                     program.read_answers()
                     if program.exit_code is not None:

@@ -1,0 +1,92 @@
+"""Commands that nobody is asked about run beside each other; ids, records and answers are in their order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ghost.records import read_records, verify
+from ghost.shell import HitlDecision, SafeExecShell
+
+PINGS = [f"ping -c 2 -i {wait} 127.0.0.1" for wait in ("0.9", "0.8", "0.7", "0.6")]
+"""Each takes as long as it waits."""
+LONG = [f"ping -c 30 -i 0.{n} 127.0.0.1" for n in range(5, 9)]
+
+
+def shell_in(place: Path, callback: Any = None) -> SafeExecShell:
+    return SafeExecShell("s1", callback, place, program_dirs=["/usr/bin", "/bin", "/usr/sbin", "/sbin"])
+
+
+def requests(*commands: str) -> list[dict[str, Any]]:
+    return [{"command": command, "reasoning": "to see"} for command in commands]
+
+
+def commands_on_record(place: Path) -> list[tuple[str, str, str | None]]:
+    return [(r["audit_id"], r["command"], r["error"]) for r in read_records(place / "shell_audit_s1.jsonl")]
+
+
+def test_reads_take_as_long_as_the_longest_and_stand_in_their_order(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def person(command: str, *_: Any) -> HitlDecision:
+        asked.append(command)
+        assert len(commands_on_record(tmp_path)) == 4, "what came before it has ended"
+        return HitlDecision("approve")
+
+    shell = shell_in(tmp_path, person)
+    responses = shell.execute_all(requests(*PINGS, f"touch {tmp_path}/made", "", "rm -rf /", "ss -tln", "ss -uln"))
+    commands = [*PINGS, f"touch {tmp_path}/made", "rm -rf /", "ss -tln", "ss -uln"]
+    numbers = [f"s1_{n:03d}" for n in (1, 2, 3, 4, 5, 7, 8, 9)]  # the sixth was empty: no record
+    assert [(number, command) for number, command, _ in commands_on_record(tmp_path)] == list(
+        zip(numbers, commands, strict=True)
+    )
+    assert [r["audit_id"] for r in responses] == [*numbers[:5], "s1_006", *numbers[5:]]
+    assert asked == [f"touch {tmp_path}/made"]
+    assert verify(shell.audit_path, shell.audit_head).ok
+    assert shell.execute_all([]) == []
+
+
+def test_four_run_at_once_and_no_more(tmp_path: Path) -> None:
+    shell = shell_in(tmp_path)
+    started = time.monotonic()
+    responses = shell.execute_all(requests(*PINGS, "ping -c 2 -i 0.5 127.0.0.1"))
+    took = time.monotonic() - started
+    durations = [r["duration_seconds"] for r in responses]
+    assert [r["exit_code"] for r in responses] == [0] * 5
+    assert took < sum(durations) - 1.0, "they ran beside each other"
+    assert took >= max(durations[:4]) + durations[4], "the fifth waited"
+
+
+def test_an_interruption_ends_all_and_each_is_on_record(tmp_path: Path) -> None:
+    shell = shell_in(tmp_path)
+    threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        shell.execute_all(requests(*LONG))
+    assert time.monotonic() - started < 6
+    assert commands_on_record(tmp_path) == [(f"s1_{n:03d}", c, "interrupted") for n, c in enumerate(LONG, 1)]
+    assert list(tmp_path.glob("*.intent.json")) == []
+    assert shell.execute(requests("ss -tln")[0])["audit_id"] == "s1_005"
+
+
+def test_a_kill_leaves_an_intent_of_each(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from tests.shell.test_together import LONG, requests, shell_in\n"
+        f"shell_in(Path({str(tmp_path)!r})).execute_all(requests(*LONG))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    while len(list(tmp_path.glob("*.intent.json"))) < len(LONG):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    shell = shell_in(tmp_path)
+    assert sorted(commands_on_record(tmp_path)) == [(f"s1_{n:03d}", c, "interrupted") for n, c in enumerate(LONG, 1)]
+    assert verify(shell.audit_path, shell.audit_head).ok
