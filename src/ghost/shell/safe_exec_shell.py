@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -233,21 +233,28 @@ class SafeExecShell:
         """Run commands beside each other. An interrupt ends all of them."""
         if len(begun) < 2:
             return [_caught(partial(self._run, each.outcome.decision, each.timeout_seconds)) for each in begun]
+        results: list[_Finished | BaseException] = [KeyboardInterrupt()] * len(begun)
         cancelled, cancel = os.pipe()
+
+        def work(place: int) -> None:
+            each = begun[place]
+            results[place] = _caught(partial(self._run, each.outcome.decision, each.timeout_seconds, cancelled))
+
+        threads = [threading.Thread(target=work, args=(place,)) for place in range(len(begun))]
         try:
-            with ThreadPoolExecutor(len(begun)) as pool:
-                runs = [pool.submit(self._run, e.outcome.decision, e.timeout_seconds, cancelled) for e in begun]
-                try:
-                    wait(runs)
-                except BaseException:
-                    os.write(cancel, b"x")
-                    raise
-        except KeyboardInterrupt:
-            pass  # those that it ended say so
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:  # those that it ends say so
+            os.write(cancel, b"x")
         finally:
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
             os.close(cancelled)
             os.close(cancel)
-        return [_caught(run.result) for run in runs]
+        return results
 
     def _settled(self, begun: _Begun, finished: _Finished) -> tuple[AuditRecord, Output]:
         """Return the record and the processed output of a command that ran."""
