@@ -19,7 +19,9 @@ from ghost.agent.hypotheses import (
 )
 
 AT = "2026-01-01T00:00:00.000Z"
-EVENT = DenialEvent(turn=1, command="az x", denial_reason=None, audit_id="s_001")
+EVENT, SECOND, THIRD, FOURTH = (
+    DenialEvent(turn=1, command="az x", denial_reason=None, audit_id=f"s_00{number}") for number in (1, 2, 3, 4)
+)
 
 
 def log_with(*ids: str) -> HypothesisLog:
@@ -62,10 +64,11 @@ def test_three_denials_make_it_unverifiable_and_success_in_between_does_not_wipe
     assert log.denied("h1", EVENT, 3, at=AT).state == State.DENIED_ONCE
     log.succeeded(["h1"])
     assert log.get("h1").state == State.ACTIVE
-    assert log.denied("h1", EVENT, 3, at=AT).state == State.DENIED_TWICE
-    assert log.denied("h1", EVENT, 3, at=AT).state == State.UNVERIFIABLE
+    assert log.denied("h1", EVENT, 3, at=AT) is None, "counted before the session was interrupted"
+    assert log.denied("h1", SECOND, 3, at=AT).state == State.DENIED_TWICE
+    assert log.denied("h1", THIRD, 3, at=AT).state == State.UNVERIFIABLE
     assert not log.summary()[0]["active"]
-    assert log.denied("h1", EVENT, 3, at=AT) is None
+    assert log.denied("h1", FOURTH, 3, at=AT) is None
     with pytest.raises(IllegalHypothesisChange, match="cannot become CONFIRMED"):
         log.resolve("h1", State.CONFIRMED, ["s_002"], at=AT)
 
@@ -115,7 +118,7 @@ OPERATIONS = st.lists(
 @given(OPERATIONS)
 def test_whatever_is_asked_the_log_stays_sound(operations):
     log = HypothesisLog([], [], [])
-    for name, identity in operations:
+    for number, (name, identity) in enumerate(operations):
         try:
             match name:
                 case "register":
@@ -129,7 +132,7 @@ def test_whatever_is_asked_the_log_stays_sound(operations):
                 case "contradict":
                     log.contradict(identity, ["s_001", "s_002"], None, "")
                 case "deny":
-                    log.denied(identity, EVENT, 3, at=AT)
+                    log.denied(identity, EVENT.model_copy(update={"audit_id": f"s_{number}"}), 3, at=AT)
                 case "succeed":
                     log.succeeded([identity])
         except IllegalHypothesisChange:

@@ -169,3 +169,15 @@ def test_an_active_task_is_not_cleaned_up_under_its_feet(desk: MakeDesk) -> None
     response = d.ask("cleanup_task", task_id=TASK)
     assert (response["status"], response["error"]) == ("error", "task_active")
     assert not d.shell.matching("delete")
+
+
+def test_a_denial_that_an_interrupted_call_did_not_return_is_told_by_the_check_of_a_resumed_session(
+    desk: MakeDesk,
+) -> None:
+    d = desk(("packet-capture create", refused("not in production")))
+    first = d.capture()
+    again = d.restarted()
+    told = again.orchestrate({"intent": "check_task", "task_id": first["task_id"]})
+    assert (told["status"], told["user_denied"]) == ("task_cancelled", True)
+    assert told["denial_reason"] == "not in production"
+    assert told["shell_audit_ids"] == first["shell_audit_ids"][-1:]

@@ -169,9 +169,11 @@ class HypothesisLog:
         return hypothesis
 
     def denied(self, hypothesis_id: str, event: DenialEvent, limit: int, *, at: str) -> Hypothesis | None:
-        """Count a denial of a command that was to test this hypothesis. Returns None if it is already resolved."""
+        """Count a denial of a command that was to test this hypothesis. Returns None if it is already resolved, or has
+        counted this denial before the session was interrupted."""
         hypothesis = self.get(hypothesis_id)
-        if hypothesis.state in TERMINAL:
+        counted = event.audit_id is not None and event.audit_id in {e.audit_id for e in hypothesis.denial_events}
+        if counted or hypothesis.state in TERMINAL:
             return None
         hypothesis.denial_count += 1
         hypothesis.denial_events.append(event)

@@ -8,17 +8,15 @@ from typing import Any
 from ghost.agent.tools import Orchestrator
 from ghost.brain import Message, ToolCall, ToolResults
 
-_ENDED = frozenset({"DONE", "CANCELLED", "ABANDONED"})
-
 
 def reissue(
     call: ToolCall, recorded: Mapping[str, Any], conversation: Sequence[Message], orchestrator: Orchestrator
 ) -> ToolCall:
     """Return the call to make in place of one that was cut off.
 
-    Reads, checks and clean-ups are repeated. A capture that was already started is continued instead of starting a
-    second one: its task is the one for this target that no earlier result mentions. `recorded`: its arguments as they
-    are on record.
+    Reads, checks and clean-ups are repeated. A capture that was already started, or denied, is continued instead of
+    starting a second one: its task is the one for this target that no earlier result mentions. `recorded`: its
+    arguments as they are on record.
     """
     if call.name != "capture_traffic":
         return call
@@ -37,4 +35,4 @@ def reissue(
 
 def _same_capture(task: dict[str, Any], recorded: Mapping[str, Any]) -> bool:
     source = str(recorded.get("target")).split(" to ")[0].strip()  # of a pair, the first task speaks for both
-    return task.get("target") == source and task.get("state") not in _ENDED
+    return task.get("target") == source and task.get("state") != "ABANDONED"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
+from ghost.cli.stop_signals import Interrupts
 from ghost.errors import GhostError, UsageError, settle_interrupt
 
 INTERRUPTED = 130
@@ -20,23 +19,34 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `ghost`. Errors that a user can fix show one line, no traceback."""
+    interrupts = Interrupts()
+    try:
+        interrupts.take()
+        return _run(argv)
+    except KeyboardInterrupt:
+        settle_interrupt()
+        return _end(INTERRUPTED, "interrupted")
+    finally:
+        interrupts.hold()
+
+
+def _run(argv: Sequence[str] | None) -> int:
     import typer
 
     from ghost.cli.typer_app import app
     from ghost.text import visible
 
     _open_closed_streams()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
     try:
         status = app(args=list(argv) if argv is not None else None, prog_name="ghost", standalone_mode=False)
+        if status == INTERRUPTED:  # what Typer makes of an interrupt
+            raise KeyboardInterrupt
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except GhostError as failed:
         return _end(failed.exit_status, visible(str(failed)))
-    except (KeyboardInterrupt, typer.Abort):
-        settle_interrupt()
-        return _end(INTERRUPTED, "interrupted")
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except typer.TyperException as wrong:
         return _end(UsageError.exit_status, visible(_usage(wrong)))
     except BrokenPipeError:
@@ -84,8 +94,3 @@ def _usage(wrong: Exception) -> str:
     message = getattr(wrong, "format_message", lambda: str(wrong))()
     context = getattr(wrong, "ctx", None)
     return f"{message} See: {context.command_path if context else 'ghost'} --help"
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Handle SIGTERM and SIGHUP like Ctrl-C, so that results are saved."""
-    raise KeyboardInterrupt

@@ -31,7 +31,7 @@ from ghost.agent import (
 from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
 from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
-from ghost.cli.event_lines import EventLines
+from ghost.cli.event_lines import EventLines, told_of
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, TerminalGoneError, used_up
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
@@ -357,6 +357,8 @@ class _Run:
         told = ["session_id", "model", "network", "is_resume", "resumed_from"]
         told += [] if self.is_private else ["symptom", "stated"]
         self.narration.event("session", **{name: getattr(self.session, name) for name in told})
+        for record in self._evidence().values():  # a process that was killed may not have told of its last ones
+            self.narration.event("command", command=record.get("command"), **told_of(record))
 
     def _hand_over(self, report: dict[str, Any]) -> str:
         """Give the report to programs. Returns its outcome."""

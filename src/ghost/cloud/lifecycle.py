@@ -15,7 +15,7 @@ from typing import Any
 
 from ghost.cloud import capture_commands, cleanup, target_detection, task_events
 from ghost.cloud.resource_names import BlobPlace
-from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State
+from ghost.cloud.task import CaptureTask, CleanupStatus, Denial, Mode, Outcome, State
 from ghost.cloud.task_events import Event
 from ghost.cloud.transitions import IllegalTransition, Next, end, to
 from ghost.text import plural
@@ -95,7 +95,7 @@ def _leftover(task: CaptureTask, event: task_events.LeftoverSearched, _at: datet
 
 
 def _creation_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
-    return end(task.having(cleanup_plan=()), Outcome.CANCELLED, at, _denial("the capture", event))
+    return _denied(task.having(cleanup_plan=()), "the capture", event, at)
 
 
 def _poll_unconfirmed_creation(task: CaptureTask, event: task_events.PollFailed, _at: datetime) -> Next:
@@ -191,7 +191,7 @@ def _download_failed(task: CaptureTask, event: task_events.DownloadFailed, at: d
 
 
 def _download_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
-    return end(_without_local_file(task), Outcome.CANCELLED, at, _denial("the download of the capture", event))
+    return _denied(_without_local_file(task), "the download of the capture", event, at)
 
 
 def _without_local_file(task: CaptureTask) -> CaptureTask:
@@ -220,7 +220,7 @@ def _analysis_failed(task: CaptureTask, event: task_events.AnalysisFailed, at: d
 
 
 def _analysis_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
-    return end(task, Outcome.CANCELLED, at, _denial("the analysis of the capture", event))
+    return _denied(task, "the analysis of the capture", event, at)
 
 
 # --- the two ends of a path --------------------------------------------------------------------------------------
@@ -281,8 +281,10 @@ def _abandoned(task: CaptureTask, _: task_events.SessionEnded, at: datetime) -> 
 # --- the table ---------------------------------------------------------------------------------------------------
 
 
-def _denial(what: str, event: task_events.Denied) -> str:
-    return f"{what[:1].upper()}{what[1:]} was not approved" + (f": {event.reason}" if event.reason else "")
+def _denied(task: CaptureTask, what: str, event: task_events.Denied, at: datetime) -> Next:
+    denial = Denial(audit_id=next(reversed(task.shell_audit_ids), None), reason=event.reason)
+    detail = f"{what[:1].upper()}{what[1:]} was not approved" + (f": {event.reason}" if event.reason else "")
+    return end(task.having(denial=denial), Outcome.CANCELLED, at, detail)
 
 
 _RUNNING = (

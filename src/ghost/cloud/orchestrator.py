@@ -182,6 +182,10 @@ class CloudOrchestrator:
             task = self._burst(task)
         if task.active and task.state is State.COMPLETED:
             task = self._finish_pair(task)
+        if (
+            task.denial and not self._trace.audit_ids
+        ):  # an earlier process was told, and may have ended before its reply
+            self._trace = CallTrace.of(task.denial)
         return self._respond(task)
 
     def _burst(self, task: CaptureTask) -> CaptureTask:

@@ -145,6 +145,13 @@ class CheckResult(_Record):
     detail: str = ""
 
 
+class Denial(_Record):
+    """A command of the task that a person refused, which ended the task."""
+
+    audit_id: str | None
+    reason: str | None
+
+
 class Timestamps(_Record):
     created: Moment | None = None
     approved: Moment | None = None
@@ -210,6 +217,7 @@ class CaptureTask(_Record):
     """The other end's capture file, during and after the comparison."""
     cleanup_plan: tuple[CleanupStep, ...] = ()
     cleanup_status: CleanupStatus | None = None
+    denial: Denial | None = None
     poll_count: int = 0
     max_polls: int = 20
     poll_error: str | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ghost.cloud.task import CaptureTask, CleanupStatus, Outcome, State
+from ghost.cloud.task import CaptureTask, CleanupStatus, Denial, Outcome, State
 from ghost.text import one_line, plural
 
 _POLLING = frozenset({State.APPROVED, State.PROVISIONING, State.WAITING})
@@ -20,6 +20,10 @@ class CallTrace:
     audit_ids: list[str] = field(default_factory=list)
     user_denied: bool = False
     denial_reason: str | None = None
+
+    @classmethod
+    def of(cls, denial: Denial) -> CallTrace:
+        return cls([denial.audit_id] if denial.audit_id else [], user_denied=True, denial_reason=denial.reason)
 
     def as_dict(self) -> dict[str, Any]:
         return {
