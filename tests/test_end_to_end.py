@@ -142,7 +142,7 @@ def demonstrated(tmp_path_factory) -> Finished:
 
 def test_the_demonstration_shows_hypotheses_classes_approvals_a_capture_and_the_report(demonstrated):
     for words in (
-        "[OK] No orphaned resources found.",
+        "[OK] None found.",
         "Hypothesis H1",
         "refuted by:",
         "[Shell] SAFE — auto-approved: az ",
@@ -247,13 +247,13 @@ def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tm
 
 
 def test_records_that_were_changed_are_not_gone_on_with_unseen(tmp_path):
-    session = killed_after("az network nic list", tmp_path)
+    session = killed_after("Hypothesis H2", tmp_path)
     audit = tmp_path / "audit" / f"shell_audit_{session}.jsonl"
     lines = audit.read_bytes().splitlines(keepends=True)
-    audit.write_bytes(b"".join(lines[:2]))
+    audit.write_bytes(lines[0])
     refused = ghost("investigate", "--resume", session, cwd=tmp_path, status=1)
     assert "changed from outside" in refused.stderr
-    assert audit.read_bytes() == b"".join(lines[:2])
+    assert audit.read_bytes() == lines[0]
 
 
 def test_a_lab_session_never_goes_on_in_a_real_network(tmp_path):

@@ -63,7 +63,9 @@ def choose_and_clean(
     if choice == "r":
         chosen = [o for o in orphans if console.choose(f"Delete {o.kind} {o.name}?", {"y": "Yes", "n": "No"}) == "y"]
     failures = {orphan: _clean_up(orphan, orchestrator, shell, len(chosen)) for orphan in chosen}
-    session.manual_cleanup_pending = [o.name for o in orphans if o not in chosen or failures[o]]
+    left = [o.name for o in orphans if o not in chosen or failures[o]]
+    others = {*session.manual_cleanup_pending} - {o.name for o in orphans}
+    session.manual_cleanup_pending = [*sorted(others), *left]
     return [warning for warning in failures.values() if warning]
 
 

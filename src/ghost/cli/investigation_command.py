@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ghost.agent import (
-    ORPHAN_KINDS,
     Evidence,
     Investigation,
     SessionPaths,
     Tools,
     TurnLog,
     Workspace,
-    choose_and_clean,
     find_orphans,
     read_conversation,
     without_secrets,
@@ -32,6 +30,7 @@ from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
 from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.event_lines import EventLines, told_of
+from ghost.cli.leftovers import UNTRACKED, offer_orphans
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, TerminalGoneError, used_up
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
@@ -173,6 +172,7 @@ class _Run:
         began = self.clock.monotonic()
         self._banner()
         if self.session.rca_report_path is not None:
+            self._tell_session()
             self.narration.line(f"This session is finished. Its report: {self.session.rca_report_path}")
             return self._hand_over(read_json(self.paths.report_json))
         safe_shell = self._shell()
@@ -196,6 +196,7 @@ class _Run:
             clock=clock,
             local_capture_dir=str(self.workspace.capture_dir),
             announce=self.narration.announce,
+            search_azure_at_start=False,
         )
         memory = None if self.is_private else self._memory()
         turns = TurnLog(self.paths.turns, hide, real)
@@ -215,7 +216,8 @@ class _Run:
             max_denials=self.settings.max_denials_per_hypothesis,
         )
         try:
-            self._report_orphans(orchestrator, shell)
+            self.narration.line("Checking the records for captures that earlier sessions left...")
+            offer_orphans(find_orphans(orchestrator), orchestrator, shell, self.session, self.narration)
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
             if not conversation:
                 symptom = self.session.symptom = self.session.symptom or hide(self._asked_symptom())
@@ -224,6 +226,7 @@ class _Run:
             elif self.session.completion is None:
                 investigation.resume()
             investigation.run()
+            self._search_azure(orchestrator, shell)
             report, markdown = write_report(self.session, self.paths, shell, self.clock.now(), hide)
             if memory:
                 memory.keep(report)  # before the session says that it is finished: after a kill it is kept again
@@ -340,17 +343,15 @@ class _Run:
         self.session.symptom = self.session.symptom and hide(self.session.symptom)
         self.session.stated = StatedEnds(**map_text(asdict(self.session.stated), hide, keys=False))
 
-    def _report_orphans(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:
-        self.narration.line("Checking for orphaned resources from previous sessions...")
-        orphans = find_orphans(orchestrator)
-        if not orphans:
-            self.narration.line("  [OK] No orphaned resources found.")
-        for kind, words in ORPHAN_KINDS.items():
-            of_kind = [o for o in orphans if o.kind == kind]
-            if of_kind:
-                self.narration.line(f"  [{len(of_kind)}] {words}: {', '.join(o.name for o in of_kind[:5])}")
-        for warning in choose_and_clean(orphans, orchestrator, shell, self.session, self.narration):
-            self.narration.line(f"  [WARN] {warning}", style="yellow")
+    def _search_azure(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:
+        """After an investigation that captured: a read per region, which the others are spared."""
+        if self.session.active_task_ids:
+            before = set(self._evidence())
+            self.narration.line("Searching Azure for captures without a record...")
+            orchestrator.search_azure()
+            found = [orphan for orphan in find_orphans(orchestrator) if orphan.kind == UNTRACKED]
+            offer_orphans(found, orchestrator, shell, self.session, self.narration)
+            self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
 
     def _tell_session(self) -> None:
         """Tell who investigates what; not yet the symptom of private mode, whose names are not known to be hidden."""

@@ -87,7 +87,7 @@ class Narration:
 
     def announce(self, text: str) -> None:
         """Lines of the orchestrator (`[Cloud Orchestrator] ...`)."""
-        self.line(text, style="cyan")
+        self.line(short(text), style="cyan")
 
     def said(self, turn: Turn) -> None:
         self.event("turn", text=turn.text, calls=len(turn.tool_calls))
@@ -261,7 +261,7 @@ class NarratedShell:
         with self._narration.waiting(f"running: {commands[0]}{others}"):
             responses = self._shell.execute_all(requests)
         for request, command, response in zip(requests, commands, responses, strict=True):
-            self._narration.line(f"      why: {request.get('reasoning')}", style="dim")
+            self._narration.line(short(f"      why: {request.get('reasoning')}"), style="dim")
             self._narration.ran(response, command)
         return responses
 
@@ -282,11 +282,12 @@ def used_up(turns: Sequence[Turn]) -> str:
 
 
 _QUERY = lazy(r"(--query )'([^']{60})[^']*'")
+_RESOURCE_ID = lazy(r"/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/[\w./-]+/([\w.-]+)")
 
 
-def short(command: str) -> str:
-    """The command with a long `--query` shortened; the audit holds the whole command."""
-    return _QUERY.sub(r"\1'\2…'", command)
+def short(text: str) -> str:
+    """The text with a long `--query` and resource ids shortened; approvals and the audit hold the whole command."""
+    return _RESOURCE_ID.sub(r"…/\1", _QUERY.sub(r"\1'\2…'", text))
 
 
 def _indented(text: str) -> str:

@@ -142,7 +142,7 @@ def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join(words),
-        f"Startup orphan detection: scanning for {prefix}_* packet captures that an earlier session may have left.",
+        f"Orphan detection: scanning for {prefix}_* packet captures that an earlier session may have left.",
     )
 
 
@@ -162,7 +162,7 @@ def list_watchers() -> ShellCommand:
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join(words),
-        "Startup orphan detection: finding the regions in which packet captures can be.",
+        "Orphan detection: finding the regions in which packet captures can be.",
     )
 
 

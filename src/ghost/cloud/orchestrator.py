@@ -33,7 +33,7 @@ class Shell(Protocol):
 
 
 class CloudOrchestrator:
-    """Capture tasks of one session. Looks for orphans once, when created; deletes nothing unasked."""
+    """Capture tasks of one session. Looks for orphans in Azure when created or when told; deletes nothing unasked."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class CloudOrchestrator:
         local_artifact_max_age_days: float = 7,
         storage_auth_mode: AuthMode = "login",
         announce: Callable[[str], None] | None = None,
+        search_azure_at_start: bool = True,
     ) -> None:
         if storage_auth_mode not in AUTH_MODES:
             raise UsageError(f"storage_auth_mode {storage_auth_mode!r} is neither 'login' nor 'key'")
@@ -74,6 +75,15 @@ class CloudOrchestrator:
         self._announce = announce or _to_stderr
         self._trace = CallTrace()
         self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
+        self._untracked: list[orphans.Orphan] = []
+        self._scan_warnings: tuple[str, ...] = ()
+        self._scan_audit_ids: list[str] = []
+        if search_azure_at_start:
+            self.search_azure()
+
+    def search_azure(self) -> None:
+        """Look for captures left behind in each region; `list_tasks` tells of them."""
+        self._trace = CallTrace()
         scan = orphans.scan_azure(self._execute, self._prefix)
         self._untracked = orphans.untracked(scan, self._registry.unsettled())
         self._scan_warnings = scan.warnings
