@@ -250,6 +250,10 @@ def test_an_az_that_nobody_is_logged_in_to_says_so(tmp_path):
     result = ghost("investigate", "vm-a cannot reach vm-b on 443", cwd=tmp_path, GHOST_AZ=str(program))
     assert result.returncode == 1
     assert "run az login" in result.stderr.splitlines()[-1]
+    program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    result = ghost("investigate", "vm-a cannot reach vm-b on 443", cwd=tmp_path, GHOST_AZ=str(program))
+    assert result.returncode == 1
+    assert "said nothing" in result.stderr.splitlines()[-1]
 
 
 def test_a_second_investigation_in_a_workspace_is_told_to_wait(tmp_path):

@@ -28,6 +28,7 @@ from ghost.agent import (
 )
 from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
 from ghost.cli.approvals import ScenarioGate, interactive_gate
+from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cli.leftovers import UNTRACKED, offer_orphans
@@ -35,26 +36,21 @@ from ghost.cli.narration import NarratedShell, Narration, ShownBrain, TerminalGo
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
-from ghost.cli.shell_options import error_text, lab_programs
+from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
-from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
+from ghost.errors import BrainError, GhostError, UsageError
 from ghost.lab import load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 from ghost.text import map_text
 
-AZ_NEEDED = (
-    "the Azure CLI (az) was not found: install it, or name the program with GHOST_AZ=/path/to/az; to try Ghost without "
-    "it, add --lab blocked-port"
-)
 SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
 PRIVATE_MODE = (
     "Private mode: in the records, and for a model, addresses, subnets, ids and machines are placeholders, which {map} "
     "explains. The offline brain reasons on what is real."
 )
-NOT_FOUND = 127
 INCONCLUSIVE: Final = 3
 INTERRUPTED: Final = 130
 CONCLUDED: Final = ("cause_found", "healthy")
@@ -185,7 +181,7 @@ class _Run:
         conversation, unanswered = self._conversation()
         before = set(self._evidence()) if conversation else set()
         shell = NarratedShell(safe_shell, self.narration)
-        self._check_access(shell)
+        check_access(shell)
         if self.is_private:
             self._hide_symptom(shell, lambda text: hide(real(text)))
         clock = self.lab.clock if self.lab else self.clock
@@ -319,19 +315,6 @@ class _Run:
         self.chosen.told()
         if self.is_private:
             self.narration.line(PRIVATE_MODE.format(map=_shortened(self.paths.anonymization_map)))
-
-    def _check_access(self, shell: NarratedShell) -> None:
-        """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
-        command = "az account show --query '{name:name,id:id,user:user.name}' -o json"
-        response = shell.execute({"command": command, "reasoning": "Which subscription is read, and as whom."})
-        if response["exit_code"] == NOT_FOUND:
-            raise ConfigurationError(AZ_NEEDED)
-        if response["status"] == "error":
-            why = error_text(response)
-            raise ConfigurationError(f"az did not complete: {why}")
-        if response["exit_code"] != 0:
-            why = (str(response["stderr"]).strip().splitlines() or [str(response["status"])])[-1]
-            raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")
 
     def _hide_symptom(self, shell: NarratedShell, hide: Callable[[str], str]) -> None:
         """Read the names of machines, so that what was typed is recorded without them."""
