@@ -138,7 +138,7 @@ def test_tasks_say_what_their_scores_are_made_of(live: Live, open_page: Open) ->
     adds = [float(row.split("\t")[2]) for row in shown.all_inner_texts()]
     assert adds == pytest.approx([part["contribution"] for part in scores[0]["parts"]], abs=0.002)
     assert sum(adds) == pytest.approx(float(rows.first.locator(".total").inner_text()), abs=0.01)
-    expect(rows.first).to_contain_text("due in 29 min")
+    expect(rows.first).to_contain_text(re.compile(r"due in 2\d min"))  # a browser may take minutes to start
     expect(rows.last.locator("details")).not_to_have_attribute("open", "")
     go(page, "now")
     expect(panel(page, "Next task")).to_contain_text("Do a")
