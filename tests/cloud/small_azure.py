@@ -96,10 +96,10 @@ class SmallAzure(ScriptedShell):
         return self.captures | self.blobs | files
 
     def execute(self, request: dict[str, Any]) -> dict[str, Any]:
-        startup = request["reasoning"].startswith("Startup")
-        if not startup:
+        orphan_scan = request["reasoning"].startswith("Orphan detection")
+        if not orphan_scan:
             self.since_start += 1
-        fault = None if startup else self._fault(request["command"])
+        fault = None if orphan_scan else self._fault(request["command"])
         gone = fault is not None and fault.name == "not found" and _removes(request["command"])
         if fault is not None and not fault.takes_effect and not gone:  # what is not found is not there
             reply = fault.instead({})
