@@ -60,7 +60,8 @@ fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.pcap_fuzz hypothesis --runs $(RUNS)
 	$(BIN)/python -m benchmarks.pcap_fuzz atheris --runs $(RUNS)
 
-# Both locks hold hashes and no index address; uv is a development tool only.
+# Both locks hold hashes and no index address; uv is a development tool only. They are whole, and installed without
+# resolving: for google-auth[requests] pip would take a newer release than the lock's, and lack its hash.
 lock:
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		--extra fast --extra mind --group build pyproject.toml -o requirements.lock
@@ -72,13 +73,13 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 		|| { echo "Ghost needs Python 3.11 or newer; name one with: make PYTHON=python3.12 demo" >&2; exit 1; }; \
 		$(PYTHON) -m venv $(VENV); }
 	@echo "Installing what Ghost needs (one to two minutes, once) ..."
-	@$(PIP) install --no-compile --require-hashes -r requirements.lock
+	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
 	@echo "Installing what the tests need ..."
-	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
+	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
 clean:
