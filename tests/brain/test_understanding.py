@@ -122,6 +122,32 @@ def test_what_is_open_is_asked_and_nobody_is_no_dead_end(text: str, answer: str,
         assert complaint.flows
 
 
+STORY = (
+    "Ticket of the night shift. db-01 was patched at eight. Users of app-01 complain about slow pages. web-01 is fine. "
+    "There was an alert for cache-01 in spring. I think it is the new rule."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "flow", "is_sure"),
+    [
+        ("app-01 to db-02 port 5433", "TCP 10.50.2.4 -> 10.50.3.5:5433", True),
+        ("yes", "", True),
+        ("no one can answer", "", False),
+    ],
+)
+def test_a_story_is_confirmed_before_it_is_investigated(answer: str, flow: str, is_sure: bool) -> None:
+    complaint, case, _ = understood(STORY, "two-tier", answer=answer)
+    assert complaint.ends_sure is is_sure
+    assert {str(each.flow) for each in complaint.candidates} == {flow} or not flow
+    assert case.asked == 1 or not is_sure
+
+
+def test_a_sentence_that_names_both_ends_asks_nothing() -> None:
+    asked = [said["text"] for said in WORDINGS if not understood(said["text"], said["world"])[0].ends_sure]
+    assert len(asked) <= 0.06 * len(WORDINGS), asked
+
+
 def test_a_tenant_that_may_not_be_listed_leaves_what_the_words_say() -> None:
     text = "10.50.2.4 cannot reach db-01 (10.50.3.4) on port 5432"
     denied = {"status": "completed", "exit_code": 1, "audit_id": "a", "stderr": "AuthorizationFailed"}

@@ -18,7 +18,7 @@ from .ready_ghost import run_ghost
 
 ROW = {
     "name", "wording", "root_cause_right", "faults_found", "faults_present", "false_causes", "confidence", "commands",
-    "risky_asked", "turns", "tokens", "seconds",
+    "risky_asked", "questions", "turns", "tokens", "seconds",
 }  # fmt: skip
 
 

@@ -181,6 +181,7 @@ def _row(run: Run, directory: Path, seconds: float, error: str | None) -> Row:
         row = replace(
             row,
             commands=len(records),
+            questions=sum(isinstance(message, Turn) and not message.tool_calls for message in conversation),
             risky_asked=sum(str(record.get("action")).startswith("user_") for record in records.values()),
             turns=session.turn_count,
             tokens=sum(usage.input_tokens + usage.output_tokens for usage in used),

@@ -8,10 +8,10 @@ from typing import Any, Final
 from rich.console import Console as Rich
 from rich.table import Table
 
-from ghost.lab import Row, summary
+from ghost.lab import COUNTS, Row, summary
 from ghost.text import plural, visible
 
-COLUMNS: Final = ("right", "%", "faults", "false", "err", "calls", "asked", "turns", "tokens", "s")
+COLUMNS: Final = ("right", "%", "faults", "false", "err", "calls", "appr", "qs", "turns", "tokens", "s")
 
 
 def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> None:
@@ -22,7 +22,7 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
     if not rows:
         return
     rich.print("right: causes named of runs; false: causes named that are none; err: no report;")
-    rich.print("calls, approvals asked, turns, tokens and seconds: means of a run.\n")
+    rich.print("calls, approvals asked, questions, turns, tokens and seconds: means of a run.\n")
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("class", no_wrap=True)
     for column in COLUMNS:
@@ -72,10 +72,10 @@ def verdict_on(row: Row) -> str:
 
 
 def _cells(part: dict[str, Any]) -> list[str]:
-    means = [part[name] / part["runs"] for name in ("commands", "risky_asked", "turns", "tokens", "seconds")]
+    means = {name: part[name] / part["runs"] for name in COUNTS}
     faults = f"{part['faults_found']}/{part['faults_present']}" if part["faults_present"] else "-"
     counts = [*_share(part), faults, str(part["false_causes"]), str(part["errors"])]
-    return [*counts, *(f"{mean:,.0f}" for mean in means)]
+    return [*counts, *(f"{mean:,.{1 if name == 'questions' else 0}f}" for name, mean in means.items())]
 
 
 def _share(part: dict[str, Any]) -> tuple[str, str]:

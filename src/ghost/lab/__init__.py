@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ghost.lab.background_labs import in_foreground, lab_behind_az, running_labs, start_lab, stop_lab
     from ghost.lab.briefing import Answer, Approval, Approvals, Briefing
     from ghost.lab.evaluation.processes import Job, run_side_by_side
-    from ghost.lab.evaluation.results import Row, results_as_json, summary
+    from ghost.lab.evaluation.results import COUNTS, Row, results_as_json, summary
     from ghost.lab.evaluation.scoring import class_of, score
     from ghost.lab.launchers import RunningLab, reopen, start
     from ghost.lab.scenario import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ghost.lab.world_validation import world_from_dict
 
 __all__ = [
+    "COUNTS",
     "UNSET_BESIDE_A_LAB",
     "Answer",
     "Approval",
@@ -81,6 +82,7 @@ _MODULES = {
     "Case": "ghost.lab.scenario",
     "Fault": "ghost.lab.truth",
     "Job": "ghost.lab.evaluation.processes",
+    "COUNTS": "ghost.lab.evaluation.results",
     "Row": "ghost.lab.evaluation.results",
     "RunningEmulator": "ghost.lab.arm.emulator_state",
     "RunningLab": "ghost.lab.launchers",

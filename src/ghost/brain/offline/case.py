@@ -89,6 +89,8 @@ class Case:
     verdicts: list[Call] = field(default_factory=list)
     """Hypothesis changes that the next turn makes before its calls."""
     asked: int = 0
+    ends_confirmed: bool = False
+    """Whether a person said which traffic is meant."""
     network: Network = field(default_factory=Network)
     """What was read of the tenant; `reference` of each resource is the audit id of its read."""
     asked_of_azure: set[Missing] = field(default_factory=set)

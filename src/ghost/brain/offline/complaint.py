@@ -5,7 +5,7 @@ A candidate says for each of its pieces where it came from: the report tells wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from ghost.brain.conversation import StatedEnds as StatedEnds
@@ -70,6 +70,10 @@ class Complaint:
     """What fails, each flow with its candidates; empty if nothing could be made out."""
     source_known: bool = True
     """False: no source was named, and the candidates' sources stand for everybody who can reach the destination."""
+    stated: StatedEnds = field(default_factory=StatedEnds)
+    """What options and answers state beside the text."""
+    ends_sure: bool = True
+    """False: other traffic may be meant, and nobody could say."""
     missing: str = ""
     """What is not known, where `flows` is empty: `the destination ("the new thing")`."""
     same: str = ""

@@ -147,7 +147,7 @@ def _outcome(case: Case, complaint: Complaint) -> Outcome:
 
 def _is_healthy(case: Case, complaint: Complaint) -> bool:
     """Return whether the records clear the whole path of the very traffic, and show no other trouble either."""
-    the_traffic_itself = complaint.source_known and complaint.port_stated
+    the_traffic_itself = complaint.source_known and complaint.port_stated and complaint.ends_sure
     gaps = [layer for layer, _ in case.gaps if layer != "guest_firewall"]  # a clean capture shows that guests serve
     return the_traffic_itself and _all_layers_checked(case, *ALL_OF_PATH) and not (gaps or case.observations)
 
@@ -163,7 +163,8 @@ def _confidence(case: Case, complaint: Complaint) -> Confidence:
     if case.causes:
         certain = [cause for cause in case.causes if cause.kind and not cause.likely]
         sure = certain and (all_known or any(cause.conclusive for cause in certain))
-        return "high" if sure and (complaint.port_stated or complaint.kind == "dns") else "medium"
+        told = complaint.ends_sure and (complaint.port_stated or complaint.kind == "dns")
+        return "high" if sure and told else "medium"
     return "medium" if all_known and status.get("wire") == "cleared" and complaint.source_known else "low"
 
 

@@ -36,7 +36,7 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
         return
     register_all(case, complaint)
     verdicts = yield from judge(case, complaint.candidates)
-    complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts, stated or StatedEnds())
+    complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts)
     _settle(case, complaint, verdicts)
 
     for flow in complaint.flows[:MAX_LOOKED_AT]:

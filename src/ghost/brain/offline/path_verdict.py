@@ -158,6 +158,8 @@ def _doubts(complaint: Complaint, fault: Fault, met: Sequence[Verdict], of_flow:
     if met[0].candidate.port_guessed and identity(fault) not in met[0].whatever_port:
         yield "the port was not stated, and other ports are not stopped there"
     answers = layer_of(fault.hop) == "service_endpoints"  # with an error of the service's protocol
+    if not complaint.ends_sure:
+        yield "the complaint does not say for sure which traffic is meant"
     if complaint.kind == "refused" and fault.hop.verdict == "drop" and not answers:
         yield "the complaint says refused, and this drops without an answer"
     if fault.hop.doubt:

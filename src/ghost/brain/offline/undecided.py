@@ -16,7 +16,7 @@ MAX_LISTED = 8
 
 
 def ask_what_decides(
-    case: Case, complaint: Complaint, verdicts: list[Verdict], stated: StatedEnds
+    case: Case, complaint: Complaint, verdicts: list[Verdict]
 ) -> Steps[tuple[Complaint, list[Verdict]]]:
     """Return the complaint and its verdicts after asking for a source, a destination or a port that decides."""
     for about, question in (("source", _of_source), ("destination", _of_destination), ("port", _of_port)):
@@ -26,8 +26,7 @@ def ask_what_decides(
         answer = yield from ask(case, text)
         if nobody(answer):
             break
-        stated = _with_answer(stated, about, answer)
-        anew = yield from understand(case, complaint.text, stated)
+        anew = yield from understand(case, complaint.text, _with_answer(complaint.stated, about, answer))
         if anew.flows:
             complaint = anew
             verdicts = yield from judge(case, complaint.candidates)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 CONFIDENCES: Final = ("high", "medium", "low")
-COUNTS: Final = ("commands", "risky_asked", "turns", "tokens", "seconds")
+COUNTS: Final = ("commands", "risky_asked", "questions", "turns", "tokens", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,7 @@ class Row:
     blamed: tuple[str, ...] = ()
     commands: int = 0
     risky_asked: int = 0
+    questions: int = 0
     turns: int = 0
     tokens: int = 0
     seconds: float = 0.0

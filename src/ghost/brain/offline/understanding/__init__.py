@@ -16,7 +16,7 @@ from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant_reads import read_missing
 from ghost.brain.offline.understanding.candidate_flows import Understood, candidates_of, services_of, understood
 from ghost.brain.offline.understanding.equal_gates import groups_before
-from ghost.brain.offline.understanding.open_points import nobody, settled
+from ghost.brain.offline.understanding.open_points import confirmed, nobody, settled
 from ghost.brain.offline.understanding.tenant_names import TenantNames
 from ghost.net import (
     Interface,
@@ -62,6 +62,7 @@ def understand(case: Case, text: str, options: StatedEnds | None = None) -> Step
         rows = [{"id": each.id, "tags": each.tags} for each in case.network.all(ListedResource).values()]
         names = replace(names, network=case.network, listed=rows)
         told = understood(text, options, names)
+    told, options = yield from confirmed(case, told, names, options)
     sites = [
         key_of for key_of in names.sites if any(each.beyond == "site" for each in (*told.sources, *told.destinations))
     ]
@@ -70,7 +71,8 @@ def understand(case: Case, text: str, options: StatedEnds | None = None) -> Step
     )
     names, told = yield from _with_addresses(case, names, told, text, options)
     told = yield from settled(case, told, names, options)
-    return (yield from _complaint(case, told))
+    complaint = yield from _complaint(case, told)
+    return replace(complaint, stated=options, ends_sure=told.sure or case.ends_confirmed)
 
 
 def _with_addresses(

@@ -56,6 +56,8 @@ class Understood:
     """Source and destination that one clause names."""
     source_lost: bool = False
     """Whether the words of the source fit but the destination."""
+    sure: bool = False
+    """Whether the words, an option or an answer leave no other ends open."""
 
     @property
     def invalid_port(self) -> str:
@@ -117,7 +119,7 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     mentioned = mentions_in(text, names)
     roles = roles_in(mentioned)
     kind = failure_kind(roles.clause, roles.failing)
-    sources, destinations = roles.sources, roles.destinations
+    sources, destinations, clause = roles.sources, roles.destinations, roles.clause or text
     if sources and destinations and all(map(_is_name, sources)) and not any(map(_is_name, destinations)):
         sources, destinations = destinations, sources  # a service's name is asked for: it sends nothing
     if kind == "dns":
@@ -127,6 +129,8 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     if options.destination:
         stated = stated_end(options.destination, names)
         same = tuple(m for m in destinations if stated and m.addresses & stated[0].addresses)
+        if destinations and not same:
+            mentioned, clause = replace(mentioned, ports=()), ""  # of what the words were taken to mean
         destinations = (
             tuple(replace(each, ports=each.ports or (same[0].ports if same else ())) for each in stated) or destinations
         )
@@ -135,14 +139,15 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
             replace(m, ports=(options.port,), protocol=options.protocol, invalid_port="") for m in destinations
         )
         mentioned = replace(mentioned, ports=())
-    clause = roles.clause or text
     named = {label for mention in destinations for label in mention.labels}
     if not any(s.text.casefold() == d.text.casefold() for s in sources for d in destinations):
         sources = tuple(mention for mention in sources if not mention.labels or not mention.labels <= named)
     lost = bool(roles.sources) and not sources
     protocol = options.protocol.capitalize() or spoken_protocol(clause)
     pairs = () if options.source else roles.pairs
-    return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost)
+    name_asked = kind == "dns" and bool(sources and destinations) and all(map(_is_name, destinations))
+    sure = roles.sure or bool(options.source and options.destination) or (name_asked and not roles.is_story)
+    return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost, sure)
 
 
 def _is_name(mention: Mention) -> bool:
@@ -239,17 +244,17 @@ def services_of(told: Understood, mention: Mention, network: Network) -> list[Se
     transport = said or (told.protocol if told.protocol in ("Tcp", "Udp") else "")
     if stated:
         return [(transport or _usual_protocol(told, port), port, "stated") for port in dict.fromkeys(stated)]
-    usual = mention.usual or (_product(told) if told.kind != "dns" else None)
+    ends = mention.meanings[0] if mention.meanings else ()
+    by_host = _usual_of_host(ends[0].address) if ends else None
+    usual = mention.usual or (_product(told) if told.kind != "dns" and by_host is None else None)
     if told.protocol == "Icmp" and usual is None:
         return [("Icmp", None, "")]
     if usual is not None:
         return [(transport or usual[0], usual[1], "usual")]
-    ends = mention.meanings[0] if mention.meanings else ()
     taken = dict.fromkeys(each for end in ends for each in _ports_of_front_end(network, end))
     balanced: list[Service] = [(protocol, port, "balancer") for protocol, port in taken]
     if balanced:
         return balanced[:MAX_FLOWS]
-    by_host = _usual_of_host(ends[0].address) if ends else None
     if by_host is not None or told.kind == "dns":
         return [(transport or "Tcp", by_host, "usual" if by_host else "")]
     senders = [end for source in told.sources_of(mention) for way in ways(source, network) for end in way]

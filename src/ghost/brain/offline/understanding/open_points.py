@@ -1,21 +1,87 @@
-"""What is asked where the words leave the destination open; without an answer the likeliest meanings stay."""
+"""What is asked where the words leave the ends open; without an answer the likeliest meanings stay."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from ghost.brain.offline.case import Case, ask
 from ghost.brain.offline.complaint import End, StatedEnds
 from ghost.brain.offline.steps import Steps
-from ghost.brain.offline.understanding.candidate_flows import Understood, answered_port, stated_end, ways
-from ghost.brain.offline.understanding.end_mentions import EXACT, NAMED, Mention
+from ghost.brain.offline.understanding.candidate_flows import (
+    Understood,
+    answered_port,
+    stated_end,
+    understood,
+    ways,
+)
+from ghost.brain.offline.understanding.end_mentions import EXACT, NAMED, Mention, mentions_in
+from ghost.brain.offline.understanding.roles import roles_in
 from ghost.brain.offline.understanding.tenant_names import TenantNames
 from ghost.brain.offline.understanding.word_lists import vocabulary
 
 MAX_LISTED: Final = 10
 MAX_QUESTIONS: Final = 3
+
+
+def confirmed(
+    case: Case, told: Understood, names: TenantNames, options: StatedEnds
+) -> Steps[tuple[Understood, StatedEnds]]:
+    """Return what was understood and stated, after asking for the traffic where the words leave it open."""
+    nothing_read = not (told.sources or told.destinations)
+    if told.sure or nothing_read or case.ends_confirmed or case.asked >= MAX_QUESTIONS:
+        return told, options
+    answer = yield from ask(
+        case,
+        f"I am not sure which traffic is meant. I read the symptom as: {_reading(told)}. What is the source of the "
+        "failing traffic, the machine or address that connects? Answer yes if I read it right, or for example: "
+        "web-01 to db-01 port 5432.",
+    )
+    options, told = _with_ends(told, names, options, answer, is_source=True)
+    if not (told.sure or nobody(answer) or _is_yes(answer)):
+        answer = yield from ask(
+            case,
+            f"And where does it connect to, the destination? I would take: {_listed(told.destinations)}. Answer yes, "
+            "or a name or an address.",
+        )
+        options, told = _with_ends(told, names, options, answer, is_source=False)
+    case.ends_confirmed = told.sure or _is_yes(answer)
+    if nobody(answer):
+        case.asked = MAX_QUESTIONS
+    return told, options
+
+
+def _with_ends(
+    told: Understood, names: TenantNames, options: StatedEnds, answer: str, *, is_source: bool
+) -> tuple[StatedEnds, Understood]:
+    """Return the options and what is understood with an answer: both ends, or the one that was asked for."""
+    if nobody(answer) or _is_yes(answer):
+        return options, told
+    both = roles_in(mentions_in(answer, names))
+    if both.sources and both.destinations:
+        port = next(iter(both.destinations[0].ports), options.port)
+        options = replace(options, source=both.sources[0].text, destination=both.destinations[0].text, port=port)
+    elif is_source:
+        options = replace(options, source=answer)
+    else:
+        options = replace(options, destination=answer)
+    return options, understood(told.text, options, names)
+
+
+def _is_yes(answer: str) -> bool:
+    return re.fullmatch(r"\W*(?:yes|y|yep|right|correct|ok)\W*", answer, re.IGNORECASE) is not None
+
+
+def _reading(told: Understood) -> str:
+    return f"{_listed(told.sources)} to {_listed(told.destinations)}"
+
+
+def _listed(mentions: Sequence[Mention]) -> str:
+    ports = [f" port {mention.ports[0]}" if mention.ports else "" for mention in mentions]
+    ends = [mention.text.partition(":")[0] + port for mention, port in zip(mentions, ports, strict=True)]
+    return ", ".join(dict.fromkeys(ends)) or "not named"
 
 
 def settled(case: Case, told: Understood, names: TenantNames, options: StatedEnds) -> Steps[Understood]:

@@ -36,6 +36,9 @@ class Roles:
     """The sentences that name them, without what they say to work."""
     failing: str = ""
     """The whole text without what it says to work."""
+    sure: bool = False
+    """Whether the words leave no other ends open."""
+    is_story: bool = False
 
 
 @dataclass
@@ -98,7 +101,62 @@ def roles_in(mentioned: Mentioned) -> Roles:
     destinations = _chosen(mentions, roles, failing, "destination", sure)
     pairs = tuple((mentions[s], mentions[d]) for s, d in said)
     clause = " ".join(_unmasked(reading.sentence, mentions) for reading in used)
-    return Roles(sources, destinations, pairs, clause, _unmasked(failing, mentions))
+    is_sure = _is_sure(readings, used, mentioned, mentions, (sources, destinations))
+    is_long = len(readings) > MAX_COMPLAINTS
+    return Roles(sources, destinations, pairs, clause, _unmasked(failing, mentions), is_sure, is_long)
+
+
+def _is_sure(
+    readings: Sequence[_Reading],
+    used: Sequence[_Reading],
+    mentioned: Mentioned,
+    mentions: Sequence[Mention],
+    ends: tuple[Sequence[Mention], Sequence[Mention]],
+) -> bool:
+    """Return whether one sentence names both ends and no other sentence names other ones.
+
+    Of a long story that sentence must tell a failure and a port. Without a source, a short text must name the port.
+    """
+    sources, destinations = ends
+    is_story, has_port = len(readings) > MAX_COMPLAINTS, bool(mentioned.ports)
+    if not sources:
+        return not is_story and any((each.ports or has_port) and each.certainty >= NAMED for each in destinations)
+    asked_for = {(each.labels or each.text): bool(each.ports or is_name(each)) for each in mentions if _is_told(each)}
+    one_asks = len(asked_for) == 2 and sum(asked_for.values()) == 1 and not is_story
+    if one_asks and any(each.ports or is_name(each) for each in destinations):
+        return True
+
+    def told(reading: _Reading) -> list[tuple[Mention, Mention]]:
+        of = {role: [mentions[place] for place, each in reading.roles.items() if each == role] for role in KINDS}
+        said = [(mentions[s], mentions[d]) for s, d in reading.pairs] if len(readings) == 1 else []
+        return [
+            (s, d)
+            for s in of["source"]
+            for d in of["destination"]
+            if (_is_told(s) and _is_told(d) and not is_story)
+            or (
+                len(s.meanings) == len(d.meanings) == 1
+                and _tells_a_failure(reading.sentence)
+                and (d.ports or (not is_story and has_port) or ((s, d) in said and (_is_told(s) or _is_told(d))))
+            )
+        ]
+
+    def meant(source: Mention, destination: Mention) -> bool:
+        return _is_among(source, sources) and _is_among(destination, destinations)
+
+    others = [(mentions[s], mentions[d]) for reading in readings if reading not in used for s, d in reading.pairs]
+    return any(meant(*pair) for reading in used for pair in told(reading)) and all(
+        meant(*pair) or not all(map(_is_told, pair)) for pair in others
+    )
+
+
+def _is_told(mention: Mention) -> bool:
+    """Return whether a mention means one thing by more than a likeness of words."""
+    return mention.certainty >= NAMED or bool(mention.beyond)
+
+
+def _is_among(mention: Mention, chosen: Sequence[Mention]) -> bool:
+    return any(mention.text == each.text or (mention.labels and mention.labels == each.labels) for each in chosen)
 
 
 def _reading(sentence: str, mentions: Sequence[Mention]) -> _Reading:
