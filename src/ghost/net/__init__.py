@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ghost.net.guest_script import GUEST_SCRIPT, read_inside
     from ghost.net.hops import Hop, Mend, Walk
     from ghost.net.listed_resources import ListedResource
-    from ghost.net.names import dns_name
+    from ghost.net.names import PrivateZones, ZoneRecords, dns_name, without_private_link
     from ghost.net.network import Missing, Network, Unread
     from ghost.net.proposals import check_form, proposal_of, proposed
     from ghost.net.recorded_reads import home_in, missing_of
@@ -97,6 +97,7 @@ __all__ = [
     "Network",
     "Part",
     "Prefix",
+    "PrivateZones",
     "PublicAddress",
     "Read",
     "Resource",
@@ -111,6 +112,7 @@ __all__ = [
     "Verdict",
     "VirtualNetwork",
     "Walk",
+    "ZoneRecords",
     "absorb",
     "check_form",
     "collect",
@@ -159,6 +161,7 @@ __all__ = [
     "tags_of",
     "walk",
     "within",
+    "without_private_link",
 ]
 
 _MODULES = {
@@ -192,7 +195,10 @@ _MODULES = {
     "check_form": "ghost.net.proposals",
     "commands_for": "ghost.net.az_changes",
     "collect": "ghost.net.snapshot",
+    "PrivateZones": "ghost.net.names",
+    "ZoneRecords": "ghost.net.names",
     "dns_name": "ghost.net.names",
+    "without_private_link": "ghost.net.names",
     "explain": "ghost.net.faults",
     "kinds_seen_as": "ghost.net.fault_kinds",
     "known_kinds": "ghost.net.fault_kinds",

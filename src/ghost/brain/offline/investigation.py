@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ghost.brain.offline.addressed_names import by_name
 from ghost.brain.offline.azure_opinion import ask_azure
 from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case, Cause
@@ -37,6 +38,7 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
     register_all(case, complaint)
     verdicts = yield from judge(case, complaint.candidates)
     complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts)
+    complaint, verdicts = yield from by_name(case, complaint, verdicts)
     _settle(case, complaint, verdicts)
 
     for flow in complaint.flows[:MAX_LOOKED_AT]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from ipaddress import ip_address
 from typing import Final
 
 from ghost import net
@@ -147,11 +148,30 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                 _observe(case, fault, met, "it is not about the name")
             elif not complaint.source_known and len(met) < len(of_flow):
                 _observe(case, fault, met, "others pass, and no source was named")
+            elif _comes_by_an_unknown_way(met[0]) and layer in _JUDGED_BY_ADDRESS:
+                _observe(case, fault, met, "by which way and address its source reaches Azure is not known")
             elif met[0] not in best:
                 _observe(case, fault, met, "this is not the likeliest meaning of the complaint")
             else:
                 unsure = list(_doubts(complaint, fault, met, of_flow))
                 case.blame(_cause(case, fault, met, best, unsure))
+
+
+_JUDGED_BY_ADDRESS: Final = ("nsg_outbound", "nsg_inbound", "routes", "peering")
+"""Layers at which another source address may be treated otherwise."""
+
+
+def _comes_by_an_unknown_way(verdict: Verdict) -> bool:
+    """Return whether nothing that was read has the source: a client of a VPN, or one that means a private address.
+
+    Its own address is not the one that Azure sees, or it is not on the way to Azure at all.
+    """
+    flow, first = verdict.candidate.flow, next(iter(verdict.walk.hops), None)
+    if not net.is_address(flow.destination_address):
+        return False
+    if ip_address(flow.source_address).is_global:
+        return not ip_address(flow.destination_address).is_global
+    return first is not None and first.kind in ("interface", "gateway") and first.verdict == "unknown"
 
 
 def _doubts(complaint: Complaint, fault: Fault, met: Sequence[Verdict], of_flow: Sequence[Verdict]) -> Iterable[str]:
@@ -203,8 +223,9 @@ _THEN: Final = {
 
 def _observe(case: Case, fault: Fault, met: Sequence[Verdict], why: str) -> None:
     text = f"{met[0].candidate} does not get through ({one_line(fault.hop.reason, MAX_NOTE)}), but {why}"
-    case.state(f"{text}.", *filter(None, fault.hop.references))
-    case.observations.append(text)
+    if text not in case.observations:
+        case.state(f"{text}.", *filter(None, fault.hop.references))
+        case.observations.append(text)
 
 
 # Layers

@@ -13,6 +13,7 @@ from ghost.net.names.records import (
     ZoneLinks,
     ZoneRecords,
     dns_name,
+    without_private_link,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "ZoneLinks",
     "ZoneRecords",
     "dns_name",
+    "without_private_link",
 ]

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Final
 
 from ghost.brain.offline.complaint import Candidate, End, Kind, PortOrigin, StatedEnds
-from ghost.brain.offline.understanding.dns_complaints import who_asks_what
+from ghost.brain.offline.understanding.dns_complaints import name_expected, who_asks_what
 from ghost.brain.offline.understanding.end_mentions import UNKNOWN, Mention, Mentioned, mentions_in
 from ghost.brain.offline.understanding.equal_gates import likely_senders, one_of_each, port_by_rules
 from ghost.brain.offline.understanding.failure_kinds import failure_kind
@@ -118,10 +118,14 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     """Return what the words say, with what options state in place of them."""
     mentioned = mentions_in(text, names)
     roles = roles_in(mentioned)
+    mentioned = replace(mentioned, ports=roles.ports)
     kind = failure_kind(roles.clause, roles.failing)
     sources, destinations, clause = roles.sources, roles.destinations, roles.clause or text
     if sources and destinations and all(map(_is_name, sources)) and not any(map(_is_name, destinations)):
         sources, destinations = destinations, sources  # a service's name is asked for: it sends nothing
+    wrongly_resolved = name_expected(mentioned)
+    if wrongly_resolved:
+        kind, destinations = "dns", wrongly_resolved
     if kind == "dns":
         sources, destinations = who_asks_what(mentioned, sources, destinations, names)
     if options.source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from ipaddress import ip_address
+from itertools import pairwise
 from typing import Final
 
 from ghost.brain.offline.complaint import End
@@ -27,6 +28,21 @@ def who_asks_what(
     askers = [m for m in others if not (53 in m.ports or HOST_ADDRESS in m.addresses or _is_called_server(text, m))]
     rest = tuple(mention for mention in destinations if mention not in askers[:1])
     return tuple(askers[:1]), named or (_servers_of(askers[0], names) if askers else ()) or rest
+
+
+_INSTEAD_OF: Final = re.compile(r"(?:instead of|rather than|and not|but not|,? not)\s*$", re.IGNORECASE)
+
+
+def name_expected(mentioned: Mentioned) -> tuple[Mention, ...]:
+    """Return the name that is said to resolve wrongly, told by addresses: "20.60.4.9 instead of 10.0.5.4"."""
+    addresses = [m for m in mentioned.mentions if address_of(m.text.partition(":")[0]) is not None]
+    for wrong, right in pairwise(addresses):
+        between = mentioned.text[wrong.end : right.start]
+        names = [end.label for ends in right.meanings for end in ends if "." in end.label and not end.machine]
+        if _INSTEAD_OF.search(between) and len(between) < 25 and _is_answer(wrong) and names:
+            end = End(names[0], names[0], origin=f"the name of {right.text}")
+            return (replace(right, text=names[0], meanings=((end,),), ports=right.ports or wrong.ports),)
+    return ()
 
 
 def _servers_of(asker: Mention, names: TenantNames) -> tuple[Mention, ...]:

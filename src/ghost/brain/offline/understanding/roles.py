@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from ghost.brain.offline.understanding.appositions import is_name, with_appositions
 from ghost.brain.offline.understanding.end_mentions import NAMED, UNKNOWN, Mention, Mentioned
+from ghost.brain.offline.understanding.port_mentions import PortMention
 from ghost.brain.offline.understanding.role_rules import FIRST_MASK, MASK, pattern, rules, words
 
 Role = Literal["source", "destination"]
@@ -39,6 +40,8 @@ class Roles:
     sure: bool = False
     """Whether the words leave no other ends open."""
     is_story: bool = False
+    ports: tuple[PortMention, ...] = ()
+    """Those beside no mention, without those of sentences about other things."""
 
 
 @dataclass
@@ -103,7 +106,21 @@ def roles_in(mentioned: Mentioned) -> Roles:
     clause = " ".join(_unmasked(reading.sentence, mentions) for reading in used)
     is_sure = _is_sure(readings, used, mentioned, mentions, (sources, destinations))
     is_long = len(readings) > MAX_COMPLAINTS
-    return Roles(sources, destinations, pairs, clause, _unmasked(failing, mentions), is_sure, is_long)
+    ports = _ports_said(mentioned, mentions, used)
+    return Roles(sources, destinations, pairs, clause, _unmasked(failing, mentions), is_sure, is_long, ports)
+
+
+def _ports_said(mentioned: Mentioned, mentions: Sequence[Mention], used: Sequence[_Reading]) -> tuple[PortMention, ...]:
+    """Return the ports of sentences that name the ends, or nothing."""
+    spoken_of = {place for reading in used for place in _places(reading.sentence)}
+    ends = [0, *(match.end() for match in pattern("sentence").finditer(mentioned.text)), len(mentioned.text)]
+
+    def is_said(port: PortMention) -> bool:
+        start, end = next((a, b) for a, b in pairwise(ends) if port.start < b)
+        beside = {place for place, mention in enumerate(mentions) if start <= mention.start < end}
+        return not beside or not spoken_of or bool(beside & spoken_of)
+
+    return tuple(port for port in mentioned.ports if is_said(port))
 
 
 def _is_sure(

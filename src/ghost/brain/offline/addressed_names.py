@@ -1,0 +1,58 @@
+"""An address that nothing has may still be in DNS: the complaint is then about the name whose record gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from ghost import net
+from ghost.brain.offline.case import Case
+from ghost.brain.offline.complaint import Candidate, Complaint, End
+from ghost.brain.offline.path_verdict import Verdict, judge
+from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.tenant_reads import read_missing
+from ghost.net import Missing
+
+UNUSED: Final = "address_unused"
+MAX_ZONES: Final = 8
+
+
+def by_name(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[tuple[Complaint, list[Verdict]]]:
+    """Return the complaint and its verdicts with each unused address replaced by the name that leads to it, if any."""
+    named: dict[Candidate, Candidate] = {}
+    for verdict in verdicts:
+        candidate = verdict.candidate
+        address = candidate.flow.destination_address
+        if any(fault.kind == UNUSED for fault in verdict.faults) and net.is_address(address):
+            names = yield from _names_with(case, candidate.source, address)
+            if len(names) == 1:
+                end = End(names[0], names[0], origin=f"private DNS gives {address} for it, which nothing has")
+                flow = replace(candidate.flow, destination_address=names[0])
+                named[candidate] = replace(candidate, flow=flow, destination=end)
+    if not named:
+        return complaint, verdicts
+    flows = tuple(tuple(named.get(each, each) for each in flow) for flow in complaint.flows)
+    complaint = replace(complaint, flows=flows)
+    return complaint, (yield from judge(case, complaint.candidates))
+
+
+def _names_with(case: Case, source: End, address: str) -> Steps[list[str]]:
+    interface = case.network.get(net.Interface, source.interface)
+    if interface is None:
+        return []
+    subscription = "/".join(interface.id.split("/")[:3])
+    purpose = f"Nothing has {address}: I look for a name whose record leads to it."
+    yield from read_missing(case, [Missing(net.PrivateZones, subscription)], purpose)
+    known = case.network.get(net.PrivateZones, subscription)
+    zones = known.zones[:MAX_ZONES] if known else ()
+    yield from read_missing(case, [Missing(net.ZoneRecords, zone) for zone in zones], purpose)
+    return list(dict.fromkeys(name for zone in zones for name in _names_in(case, zone, address)))
+
+
+def _names_in(case: Case, zone: str, address: str) -> Iterator[str]:
+    records = case.network.get(net.ZoneRecords, zone)
+    suffix = net.without_private_link(net.name_of(zone))
+    for record in records.records if records else ():
+        if address in record.addresses and "*" not in record.name:
+            yield suffix if record.name == "@" else f"{record.name}.{suffix}"
