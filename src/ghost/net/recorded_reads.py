@@ -1,4 +1,4 @@
-"""What a recorded `az` command read: the inverse of `argv_of`, as people and models write such a command too."""
+"""What a recorded command read: the inverse of `argv_of`, as people and models write such a command too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from ghost.net.admin_rules import AdminRules
 from ghost.net.az_reads import AZ_READS, AzRead
+from ghost.net.dig_reads import asked_by_dig
 from ghost.net.gateways import GatewayConnections
 from ghost.net.listed_resources import type_in
 from ghost.net.network import Missing
@@ -50,6 +51,8 @@ def missing_of(argv: Sequence[str], home: str = "") -> Missing | None:
 
     `home`: the login's own subscription.
     """
+    if argv and argv[0] == "dig":
+        return asked_by_dig(argv)
     words, options = _parsed(argv[1:])
     if not argv or argv[0] != "az" or options.get("-o", "json") not in ("json", "jsonc"):
         return None

@@ -12,9 +12,10 @@ from typing import Final, TypeVar
 
 from ghost.net.admin_rules import NetworkManager
 from ghost.net.az_reads import AZ_READS, MOST_TOGETHER, READ_TOGETHER, argv_of, is_readable, resources_of
+from ghost.net.dig_reads import dig_of, public_name
 from ghost.net.firewall import FirewallPolicy, RuleCollectionGroup
 from ghost.net.listed_resources import ListedResource, type_in
-from ghost.net.names.records import ForwardingRulesets, PrivateZones
+from ghost.net.names.records import ForwardingRulesets, PrivateZones, PublicName
 from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface, Machine, Resource, RouteTable, RuleSet, VirtualNetwork, key, subscription_of
 from ghost.net.security import Flow
@@ -31,7 +32,7 @@ MAX_ROUNDS: Final = 20
 
 @dataclass(frozen=True)
 class Read:
-    """One read of Azure, as `az` is called."""
+    """One read: of Azure as `az` is called, or of public DNS by `dig`."""
 
     argv: tuple[str, ...]
     missing: Missing
@@ -106,9 +107,9 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
     if answer.failure is not None:
         return _failed(network, read, answer.failure)
     try:
-        found = resources_of(read.missing, json.loads(answer.text), answer.reference)
+        found = _told(read.missing, answer)
     except (ValueError, RecursionError) as unreadable:
-        return _failed(network, read, f"az {' '.join(read.argv[1:4])} gave no usable answer: {str(unreadable)[:200]}")
+        return _failed(network, read, f"{' '.join(read.argv[:4])} gave no usable answer: {str(unreadable)[:200]}")
     asked = {key(each) for each in (read.missing.resource, *read.missing.others)}
     if read.missing.resource and asked.isdisjoint(key(each.id) for each in found):
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} answered about something else")
@@ -123,6 +124,12 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
     for kind in dict.fromkeys(map(type, parts)):
         network = network.with_resources(kind, [part for part in parts if type(part) is kind])
     return network
+
+
+def _told(missing: Missing, answer: Answer) -> list[Resource]:
+    if missing.of is PublicName:
+        return [public_name(missing.resource, answer.text, answer.reference)]
+    return resources_of(missing, json.loads(answer.text), answer.reference)
 
 
 def _with_listed(network: Network, ids: list[str], reference: str) -> Network:
@@ -189,6 +196,8 @@ def collect(
 
 def read_of(network: Network, missing: Missing) -> Read:
     """Return the read that tells what is missing; another subscription than that of the interfaces is named."""
+    if missing.of is PublicName:
+        return Read(dig_of(missing.resource), missing)
     home = next((subscription_of(interface.id) for interface in network.all(Interface).values()), "")
     return Read(argv_of(missing, home), missing)
 

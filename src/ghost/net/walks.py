@@ -11,9 +11,9 @@ from dataclasses import replace
 from ghost.net import packet_path
 from ghost.net.address_matching import is_address
 from ghost.net.hops import Hop, Walk
-from ghost.net.names.records import dns_name
+from ghost.net.names.records import PublicName, dns_name
 from ghost.net.names.resolution import Resolution, resolve
-from ghost.net.network import Network, Unread
+from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface
 from ghost.net.security import Flow
 from ghost.net.senders import comes_from_outside, sender
@@ -44,7 +44,7 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
         replace(flow, source_address=_own_address(here, flow.source_address, address), destination_address=address)
         for address in resolution.addresses
     ]
-    return _together(flow, resolution, [packet_path.walk(network, each, source=here.id) for each in flows])
+    return _together(flow, resolution.hops, [packet_path.walk(network, each, source=here.id) for each in flows])
 
 
 def resolution_of(network: Network, interface: Interface, name: str) -> Resolution:
@@ -65,24 +65,40 @@ def _to_public_name(network: Network, flow: Flow, name: str, source: str | None)
     except Unread as unread:
         return Walk(flow, (Hop("internet", source or "", "unknown", unread.reason, missing=unread.missing),))
     if service is None:
-        reason = f"the address of {name} is not told by Azure's configuration"
-        return Walk(flow, (Hop("internet", source or "", "unknown", reason),))
+        return _to_told_addresses(network, flow, name, source)
     return packet_path.walk(network, replace(flow, destination_address=name), source=source, service=service.id)
+
+
+def _to_told_addresses(network: Network, flow: Flow, name: str, source: str | None) -> Walk:
+    """Return the way to the addresses that public DNS told for a name, where it was asked."""
+    try:
+        answer = network.one(PublicName, name)
+    except Unread as unread:
+        told = f" ({network.failed[Missing(PublicName, name)]})" if unread.missing is None else ""
+        reason = f"the address of {name} is not told by Azure's configuration{told}"
+        return Walk(flow, (Hop("internet", source or "", "unknown", reason, missing=unread.missing),))
+    if not answer.addresses:
+        reason, references = f"public DNS has no address for {name}", (answer.reference,)
+        return Walk(flow, (Hop("name", name, "unknown", reason, references=references),))
+    reason = f"public DNS says {', '.join(answer.addresses)} for {name}, asked from here"
+    hop = Hop("name", name, "pass", reason, references=(answer.reference,))
+    flows = [replace(flow, destination_address=address) for address in answer.addresses]
+    return _together(flow, (hop,), [packet_path.walk(network, each, source=source) for each in flows])
 
 
 def _walked_from(network: Network, flow: Flow, source: str) -> Walk:
     return packet_path.walk(network, flow, source=source)
 
 
-def _together(flow: Flow, resolution: Resolution, walks: list[Walk]) -> Walk:
+def _together(flow: Flow, resolved: tuple[Hop, ...], walks: list[Walk]) -> Walk:
     """Return one walk of the ways to all addresses."""
     if not walks:
-        return Walk(flow, resolution.hops)
+        return Walk(flow, resolved)
     if len({walked.outcome for walked in walks}) == 1:
         hops = walks[0].hops if walks[0].outcome == "blocked" else tuple(h for walked in walks for h in walked.hops)
         by_members = tuple(other for walked in walks for other in walked.others)
-        return Walk(walks[0].flow, (*resolution.hops, *hops), by_members)
+        return Walk(walks[0].flow, (*resolved, *hops), by_members)
     outcomes = ", ".join(f"{walked.flow.destination_address} {walked.outcome}" for walked in walks)
     differing = Hop("name", "", "unknown", f"the addresses of {flow.destination_address} differ: {outcomes}")
     others = (hop for walked in walks if walked.outcome != "blocked" for hop in walked.hops)
-    return Walk(flow, (*resolution.hops, differing, *others))
+    return Walk(flow, (*resolved, differing, *others))

@@ -69,7 +69,7 @@ def network_of_records(evidence: Evidence, output: Callable[[str], str | None]) 
     network, home = Network(), ""
     for audit_id, record in evidence.items():
         argv = [evidence.restored(word) for word in argv_in(record)]
-        if record.get("status") != "completed" or argv[:1] != ["az"]:
+        if record.get("status") != "completed" or argv[:1] not in (["az"], ["dig"]):
             continue
         command = " ".join(argv[1:])
         if record.get("exit_code") != 0:

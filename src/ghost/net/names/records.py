@@ -122,6 +122,15 @@ class ForwardingRulesets(Resource):
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublicName(Resource):
+    """What public DNS answers for a name to who asks from here; `id` is the name."""
+
+    kind = "answer of public DNS for"
+
+    addresses: tuple[str, ...]
+
+
 def dns_name(text: str) -> str:
     """Return a DNS name as it is compared: in lower case, without the last dot. Raises `ValueError`."""
     name = text.casefold().removesuffix(".")

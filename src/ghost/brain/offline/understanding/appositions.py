@@ -10,6 +10,7 @@ from ghost.brain.offline.understanding.end_mentions import BY_WORDS, EXACT, NAME
 from ghost.brain.offline.understanding.named_hosts import address_of
 from ghost.brain.offline.understanding.role_rules import pattern
 from ghost.brain.offline.understanding.tenant_names import SERVICE_HOSTS
+from ghost.net import is_address
 
 
 def with_appositions(mentioned: Mentioned) -> list[Mention]:
@@ -18,7 +19,7 @@ def with_appositions(mentioned: Mentioned) -> list[Mention]:
     for mention in mentioned.mentions:
         before = joined[-1] if joined else None
         if before is not None and _is_resolved_to(mentioned.text, before, mention):
-            joined[-1] = replace(before, end=mention.end)
+            joined[-1] = replace(before, end=mention.end, address_told=_address_in(mention))
             continue
         gap = mentioned.text[before.end : mention.start] if before else ""
         if (
@@ -91,7 +92,12 @@ def _joined(first: Mention, second: Mention) -> Mention:
         usual=first.usual or second.usual,
         unread=surer.unread or (other.unread if not surer.meanings else ()),
         invalid_port=first.invalid_port or second.invalid_port,
+        address_told=_address_in(other) if is_name(surer) else "",
     )
+
+
+def _address_in(mention: Mention) -> str:
+    return next((end.address for ends in mention.meanings for end in ends if is_address(end.address)), "")
 
 
 def _is_private(mention: Mention) -> bool:

@@ -48,6 +48,8 @@ class Mention:
     unread: tuple[str, ...] = ()
     """Ids of resources whose addresses must be read."""
     invalid_port: str = ""
+    address_told: str = ""
+    """Of a name: the address that it is said to have."""
 
     @property
     def addresses(self) -> frozenset[str]:
