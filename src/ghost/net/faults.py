@@ -116,16 +116,16 @@ def _mended(
             continue
         walked = walk(changed, flow, source=source)
         stop = _blocker(walked)
-        if stop is None or not (_place(stop) == _place(blocker) or _replaces(network, change, blocker, stop)):
+        if stop is None or not (_place(stop) == _place(blocker) or _replaces(network, change, stop)):
             yield change, changed, walked
 
 
-def _replaces(network: Network, change: Mend, blocker: Hop, stop: Hop) -> bool:
+def _replaces(network: Network, change: Mend, stop: Hop) -> bool:
     """Return whether a packet is stopped for want of the route that was removed: it must be corrected, not removed."""
-    if not isinstance(change, RemoveRoute) or (stop.leg, stop.resource) != (blocker.leg, blocker.resource):
+    if not isinstance(change, RemoveRoute) or stop.kind not in ("route", "peering"):
         return False
     others = [str(route) for route in network.one(RouteTable, change.table).routes]
-    return stop.kind in ("route", "peering") and stop.rule not in others
+    return key(_table_at(network, stop) or "") == key(change.table) and stop.rule not in others
 
 
 def _place(hop: Hop) -> tuple[str, ...]:
@@ -166,10 +166,8 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
 
 def _route_of_table(network: Network, hop: Hop) -> tuple[str, str] | None:
     """Return the table's id and the route's name, where a route of the subnet's table decided."""
-    found = network.get(Interface, hop.resource) or network.get(AzureFirewall, hop.resource)
-    interface = found.interface if isinstance(found, AzureFirewall) else found
+    table = _table_at(network, hop)
     try:
-        table = network.subnet_of(interface)[1].route_table if interface is not None else None
         routes = network.one(RouteTable, table).routes if table else ()
     except Unread:
         return None
@@ -177,6 +175,16 @@ def _route_of_table(network: Network, hop: Hop) -> tuple[str, str] | None:
         if hop.rule == str(route) and route.name:
             return table or "", route.name
     return None
+
+
+def _table_at(network: Network, hop: Hop) -> str | None:
+    """Return the id of the route table where a packet is routed; None without one, or if it is not known."""
+    found = network.get(Interface, hop.resource) or network.get(AzureFirewall, hop.resource)
+    interface = found.interface if isinstance(found, AzureFirewall) else found
+    try:
+        return network.subnet_of(interface)[1].route_table if interface is not None else None
+    except Unread:
+        return None
 
 
 def _free_priority(network: Network, hop: Hop) -> int | None:
