@@ -221,15 +221,16 @@ def _masked(mentioned: Mentioned, mentions: Sequence[Mention]) -> str:
 
 def _without_fine(masked: str) -> str:
     """Return the text without the mentions of clauses that say that something works; all of it if that leaves none."""
-    fine, surely, only = pattern("fine"), pattern("surely_fine"), pattern("but_only")
+    fine, surely, only, compared = map(pattern, ("fine", "surely_fine", "but_only", "compared"))
     failing = words("NEG|DOWN")
     kept = []
     place = 0
     for match in [*pattern("clause").finditer(masked), None]:
         clause = masked[place : match.start() if match else len(masked)]
-        works = surely.search(clause) or (fine.search(clause) and not failing.search(clause)) or only.search(clause)
+        aside = only.search(clause) or compared.search(clause)
+        works = surely.search(clause) or (fine.search(clause) and not failing.search(clause))
         is_first = not re.search(MASK, masked[:place])
-        kept.append(re.sub(MASK, " ", clause) if works and not (is_first and only.search(clause)) else clause)
+        kept.append(re.sub(MASK, " ", clause) if works or (aside and not is_first) else clause)
         kept.append(match[0] if match else "")
         place = match.end() if match else place
     rest = pattern("aside").sub(" ", "".join(kept))
