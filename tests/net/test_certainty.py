@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+from ghost.lab import load_scenario
+from ghost.lab.tenant.compiled_network import network_of_world
 from ghost.net import explain, walk
 from ghost.net.effective import groups_of, routes_of
 from ghost.net.network import Missing, Network
@@ -217,3 +219,9 @@ def test_without_its_network_a_drop_at_an_interface_is_told_with_what_may_lie_be
     assert told or walk(blind, flow(asked)).outcome == "unknown"
     asks = walk(blind.without(EffectiveRoutes).without(EffectiveGroups), flow(asked)).missing
     assert {each.of for each in asks} & {EffectiveRoutes, EffectiveGroups}
+
+
+def test_a_route_whose_removal_leaves_the_answer_without_one_is_not_removed():
+    made = network_of_world(load_scenario("two-office-search").world)
+    (fault,) = explain(made, flow("Tcp 172.16.5.20 10.1.2.4:8443"))
+    assert (fault.kind, fault.mend) == ("firewall_asymmetric", None)

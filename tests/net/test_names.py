@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghost.net import Answer, Read, collect, explain, proposed, walk
+from ghost.net import Answer, Read, absorb, collect, explain, needed, proposed, walk
 from ghost.net.names import PrivateZones, ZoneLink, azure_names, dns_name
 from ghost.net.names.records import PrivateEndpoint
 from ghost.net.resources import Machine
@@ -256,3 +256,27 @@ def test_the_zones_of_an_endpoint_are_read_from_its_groups():
     assert groups.id == "/endpoint"
     assert all("/privateDnsZones/" in zone for zone in groups.zones)
     assert groups.zones
+
+
+VENDOR = "Tcp 10.1.0.4 api.vendor.example:443"
+CLOSED = ["nsg na", "rule na shut 100 Outbound Deny Tcp * 51.140.84.20:443", "subnet a/s 10.1.0.0/24 nsg=na"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "why"),
+    [
+        ("51.140.84.20\n", "blocked", "shut"),
+        ("cdn.vendor.example.\n51.140.84.21\n", "not blocked", "public DNS says 51.140.84.21"),
+        ("51.140.84.20\n51.140.84.21\n", "unknown", "differ"),
+        ("", "unknown", "no address"),
+        (";; communications error to 10.0.0.2#53: timed out\n", "unknown", "communications error"),
+        ("\x1b[31m51.140.84.20\n$(reboot)\n@@@\n", "unknown", "no address"),
+    ],
+)
+def test_the_address_of_a_name_of_others_is_asked_of_public_dns(answer, outcome, why):
+    made = described([*SPOKE, *CLOSED])
+    (asked,) = [read for read in needed(made, [flow(VENDOR)]) if read.argv[0] == "dig"]
+    assert asked.argv[-2:] == ("A", "api.vendor.example")
+    walked = walk(absorb(made, asked, Answer(answer, "r1")), flow(VENDOR))
+    assert walked.outcome == outcome or (outcome == "not blocked" and walked.outcome != "blocked")
+    assert any(why in hop.reason or why in (hop.rule or "") for hop in walked.hops), [hop.reason for hop in walked.hops]

@@ -6,6 +6,7 @@ import shlex
 
 from ghost.net import missing_of
 from ghost.net.az_reads import AZ_READS, argv_of
+from ghost.net.names import PublicName
 from ghost.net.network import Missing
 from ghost.net.recorded_reads import _TYPES
 from ghost.net.resources import EffectiveRoutes, Interface, Machine, RuleSet, key
@@ -25,6 +26,9 @@ OTHERS = {
     "az network nic list -g rg": None,
     "az network nic show --ids /subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/n": None,
     "az vm list": None,
+    "dig +short +time=3 +tries=1 A Api.Vendor.example.": Missing(PublicName, "api.vendor.example"),
+    "dig +short +time=3 +tries=1 A @10.0.0.1": None,
+    "dig +short api.vendor.example": None,
     "ping -c 1 10.0.0.1": None,
     "az": None,
 }

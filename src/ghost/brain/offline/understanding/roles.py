@@ -161,7 +161,8 @@ def _is_sure(
     def meant(source: Mention, destination: Mention) -> bool:
         return _is_among(source, sources) and _is_among(destination, destinations)
 
-    others = [(mentions[s], mentions[d]) for reading in readings if reading not in used for s, d in reading.pairs]
+    unused = [each for each in readings if each not in used and _tells_a_failure(each.sentence)]
+    others = [(mentions[s], mentions[d]) for reading in unused for s, d in reading.pairs]
     return any(meant(*pair) for reading in used for pair in told(reading)) and all(
         meant(*pair) or not all(map(_is_told, pair)) for pair in others
     )
