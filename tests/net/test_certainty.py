@@ -222,6 +222,6 @@ def test_without_its_network_a_drop_at_an_interface_is_told_with_what_may_lie_be
 
 
 def test_a_route_whose_removal_leaves_the_answer_without_one_is_not_removed():
-    made = network_of_world(load_scenario("two-office-search").world)
+    made = network_of_world(load_scenario("two-office-search").world).without(EffectiveRoutes)
     (fault,) = explain(made, flow("Tcp 172.16.5.20 10.1.2.4:8443"))
     assert (fault.kind, fault.mend) == ("firewall_asymmetric", None)
