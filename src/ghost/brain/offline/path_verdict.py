@@ -150,6 +150,8 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                 _observe(case, fault, met, "others pass, and no source was named")
             elif _comes_by_an_unknown_way(met[0]) and layer in _JUDGED_BY_ADDRESS:
                 _observe(case, fault, met, "by which way and address its source reaches Azure is not known")
+            elif not complaint.ends_sure and _denies_all(case.network, fault):
+                _observe(case, fault, met, "nothing was ever let in there, and the complaint may mean other traffic")
             elif met[0] not in best:
                 _observe(case, fault, met, "this is not the likeliest meaning of the complaint")
             else:
@@ -172,6 +174,15 @@ def _comes_by_an_unknown_way(verdict: Verdict) -> bool:
     if ip_address(flow.source_address).is_global:
         return not ip_address(flow.destination_address).is_global
     return first is not None and first.kind in ("interface", "gateway") and first.verdict == "unknown"
+
+
+def _denies_all(network: Network, fault: Fault) -> bool:
+    """Return whether a rule for whatever no other rule lets in stops it: it may never have been meant to pass."""
+    if fault.kind != "security_rule":
+        return False
+    group = network.get(net.RuleSet, fault.hop.resource)
+    rule = next((each for each in group.rules if each.name == fault.rule), None) if group else None
+    return fault.hop.is_default_rule or (rule is not None and "*" in rule.destination_ports)
 
 
 def _doubts(complaint: Complaint, fault: Fault, met: Sequence[Verdict], of_flow: Sequence[Verdict]) -> Iterable[str]:

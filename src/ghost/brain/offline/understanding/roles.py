@@ -111,14 +111,20 @@ def roles_in(mentioned: Mentioned) -> Roles:
 
 
 def _ports_said(mentioned: Mentioned, mentions: Sequence[Mention], used: Sequence[_Reading]) -> tuple[PortMention, ...]:
-    """Return the ports of sentences that name the ends, or nothing."""
-    spoken_of = {place for reading in used for place in _places(reading.sentence)}
-    ends = [0, *(match.end() for match in pattern("sentence").finditer(mentioned.text)), len(mentioned.text)]
+    """Return the ports of sentences that name the ends, or nothing; not those with which something is said to work."""
+    spoken_of = [mentions[place] for reading in used for place in _places(reading.sentence)]
+    text = mentioned.text
+
+    def around(port: PortMention, what: str) -> tuple[int, int]:
+        ends = [0, *(match.end() for match in pattern(what).finditer(text)), len(text)]
+        return next((start, end) for start, end in pairwise(ends) if port.start < end)
 
     def is_said(port: PortMention) -> bool:
-        start, end = next((a, b) for a, b in pairwise(ends) if port.start < b)
-        beside = {place for place, mention in enumerate(mentions) if start <= mention.start < end}
-        return not beside or not spoken_of or bool(beside & spoken_of)
+        if _works(text[slice(*around(port, "clause"))]):
+            return False
+        start, end = around(port, "sentence")
+        beside = [mention for mention in mentions if start <= mention.start < end]
+        return not beside or not spoken_of or any(_is_among(mention, spoken_of) for mention in beside)
 
     return tuple(port for port in mentioned.ports if is_said(port))
 
@@ -161,7 +167,7 @@ def _is_sure(
     def meant(source: Mention, destination: Mention) -> bool:
         return _is_among(source, sources) and _is_among(destination, destinations)
 
-    unused = [each for each in readings if each not in used and _tells_a_failure(each.sentence)]
+    unused = [each for each in readings if each not in used and (is_story or _tells_a_failure(each.sentence))]
     others = [(mentions[s], mentions[d]) for reading in unused for s, d in reading.pairs]
     return any(meant(*pair) for reading in used for pair in told(reading)) and all(
         meant(*pair) or not all(map(_is_told, pair)) for pair in others
@@ -222,20 +228,24 @@ def _masked(mentioned: Mentioned, mentions: Sequence[Mention]) -> str:
 
 def _without_fine(masked: str) -> str:
     """Return the text without the mentions of clauses that say that something works; all of it if that leaves none."""
-    fine, surely, only, compared = map(pattern, ("fine", "surely_fine", "but_only", "compared"))
-    failing = words("NEG|DOWN")
+    only, compared = pattern("but_only"), pattern("compared")
     kept = []
     place = 0
     for match in [*pattern("clause").finditer(masked), None]:
         clause = masked[place : match.start() if match else len(masked)]
         aside = only.search(clause) or compared.search(clause)
-        works = surely.search(clause) or (fine.search(clause) and not failing.search(clause))
         is_first = not re.search(MASK, masked[:place])
-        kept.append(re.sub(MASK, " ", clause) if works or (aside and not is_first) else clause)
+        kept.append(re.sub(MASK, " ", clause) if _works(clause) or (aside and not is_first) else clause)
         kept.append(match[0] if match else "")
         place = match.end() if match else place
     rest = pattern("aside").sub(" ", "".join(kept))
     return rest if re.search(MASK, rest) else masked
+
+
+def _works(clause: str) -> bool:
+    """Return whether a clause says that something works."""
+    fine, failing = pattern("fine").search(clause), words("NEG|DOWN").search(clause)
+    return pattern("surely_fine").search(clause) is not None or (fine is not None and failing is None)
 
 
 def _tells_a_failure(sentence: str) -> bool:
