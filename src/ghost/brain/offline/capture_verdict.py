@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from ghost.brain.offline.case import Case, Cause, Layer, confirm, refute
-from ghost.brain.offline.complaint import Candidate, Complaint
+from ghost.brain.offline.complaint import Candidate, Complaint, End
 from ghost.brain.offline.guest_inspection import arrivals, inspect_guests, walks_of
 from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
+from ghost.brain.offline.understanding.tenant_names import end_of
 from ghost.brain.offline.wire_captures import BRIEF_SECONDS, LONG_SECONDS, Captured, Row, capture_at
 from ghost.brain.offline.wire_traffic import ATTEMPTS, Wire, judged, port_of, traffic_at, who_of
-from ghost.net import Guest, explain, kinds_seen_as, known_kinds, name_of
+from ghost.net import Flow, Guest, dns_name, explain, key, kinds_seen_as, known_kinds, name_of
 from ghost.text import one_line
 
 LOSS: Final = {"loss", "rto_loss"}
@@ -28,6 +30,8 @@ AT_AN_END: Final = {"server_application", "server_host", "client"}
 """The `blame` values of a finding that is not about the path."""
 DEGRADED: Final = {"slow", "intermittent", "reset"}
 """Complaints about traffic that passes."""
+_QUOTED: Final = re.compile("“([^”]+)”")
+"""How the capture engine writes a DNS name."""
 MAX_PORTS: Final = 3
 """Ports seen in a capture that are walked."""
 
@@ -133,10 +137,12 @@ def _captured_clean(wire: Wire, others: list[str]) -> Steps[bool]:
 
 
 def _observed(wire: Wire) -> tuple[Candidate, ...]:
-    """Return the candidate with the ports that the capture shows, if nobody stated one: those without an answer, or
-    the only one.
+    """Return the candidate with the names that have no address, or with the ports that the capture shows, if nobody
+    stated one: those without an answer, or the only one.
     """
     asked = wire.candidate
+    if named := tuple(_asked_in_vain(wire)):
+        return named
     if wire.traffic.port_decides or not asked.flow.has_ports or wire.is_translated:
         return ()
     rows = [row for row in wire.traffic.conversations(wire.captured) if isinstance(row.get("port"), int)]
@@ -151,6 +157,21 @@ def _observed(wire: Wire) -> tuple[Candidate, ...]:
         flow = replace(asked.flow, protocol=protocol, destination_port=row["port"])
         found.append(replace(asked, flow=flow, port_origin="observed"))
     return tuple(found)
+
+
+def _asked_in_vain(wire: Wire) -> Iterator[Candidate]:
+    """Yield the captured machine with each name that it asks for and that the capture shows not to exist."""
+    for finding in wire.captured.findings:
+        quoted = _QUOTED.search(str(finding.get("title")))
+        asking = wire.case.network.interfaces_with(str(who_of(finding).get("src")))
+        here = [each for each in asking if key(each.machine or "") == key(wire.captured.machine)]
+        if finding.get("kind") != "dns_nxdomain" or not quoted or not here or not wire.traffic.holds(finding):
+            continue
+        with suppress(ValueError):
+            name, source = dns_name(quoted[1]), end_of(here[0])
+            wire.case.say(f"The capture shows that {source.label} asks for {name} in vain, so I walk that name.")
+            flow = Flow(wire.candidate.flow.protocol, source.address, None, name, None)
+            yield Candidate(flow, source, End(name, name, origin="asked for in the capture"))
 
 
 def _observe(wire: Wire, finding: Row) -> None:
@@ -249,6 +270,10 @@ def _report_fault(wire: Wire, finding: Row) -> None:
     at_source = (forward if not at_an_end else finding.get("blame") == "client") and finding["kind"] not in ATTEMPTS
     _, resource = wire.end_of(finding, sends=at_source if forward else not at_source)
     text = f"The capture at {wire.captured.label} shows: {title}. {detail}"
+    if finding["kind"] == "dns_nxdomain":  # the walk of that name tells which record of which zone
+        wire.case.state(text, *wire.captured.audit_ids)
+        wire.case.not_verified("dns", one_line(title, 160), wire.captured.audit_ids)
+        return
     told = known_kinds()[kinds[0]].layer if len(kinds) == 1 and resource else ""
     layer = told or ("guest_firewall" if at_an_end else "wire")
     if layer == "guest_firewall":

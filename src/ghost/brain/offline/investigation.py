@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ghost.brain.offline.addressed_names import by_name
 from ghost.brain.offline.azure_opinion import ask_azure
@@ -97,7 +98,7 @@ def _on_the_wire(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> S
     observed = yield from examine_wire(case, complaint, verdicts[0].candidate)
     if observed:
         case.say("I walk what was seen or read meanwhile.")
-        seen = Complaint(complaint.text, complaint.kind, (tuple(observed),), complaint.source_known)
+        seen = replace(complaint, flows=(tuple(observed),))
         _settle(case, seen, (yield from judge(case, observed)))
 
 
