@@ -143,3 +143,10 @@ def test_a_capture_of_working_traffic_overrules_what_configuration_says_of_it() 
     assert "tier 1" in call.arguments["higher_fidelity_source"]
     assert any("tier 1" in text and "s_1" in ids for text, ids in case.statements)
     assert not vetoed(case, candidate, ("s_9",))
+
+
+def test_a_name_that_the_capture_shows_to_be_asked_for_in_vain_is_walked() -> None:
+    asked = ("orders", "168.63.129.16", 53, "dns")
+    case, _, observed = examined("dns-search-host", *asked, protocol="Udp")
+    assert observed == ["UDP from orders to search.retail.internal"]
+    assert not [cause for cause in case.causes if cause.kind]
