@@ -95,6 +95,14 @@ def port_by_rules(network: Network, destination: End, sources: Sequence[End]) ->
     return int(ports.pop()) if len(ports) == 1 and not wide else None
 
 
+def opens(network: Network, end: End, port: int) -> bool | None:
+    """Return whether a rule of the groups before an end lets this very port in; None where no group stands there."""
+    groups = [rules for group in groups_before(network, end) if (rules := network.get(RuleSet, group)) is not None]
+    allowing = [rule for group in groups for rule in group.rules if not rule.is_default and rule.direction == "Inbound"]
+    named = [rule for rule in allowing if rule.access == "Allow" and "*" not in rule.destination_ports]
+    return any(_holds_port(rule, port) for rule in named) if groups else None
+
+
 def _allowing(network: Network, destination: End, port: int | None) -> list[SecurityRule]:
     """Return the rules that let certain addresses or groups in, at this port if it is known."""
     found = []
