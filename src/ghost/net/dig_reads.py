@@ -10,6 +10,9 @@ from ghost.net.address_matching import is_address
 from ghost.net.names.records import PublicName, dns_name
 from ghost.net.network import Missing
 
+MAX_ADDRESSES: Final = 8
+"""Those that are walked; a name with more is a content network's, whose addresses fare alike."""
+MAX_LINES: Final = 64
 _COMMAND: Final = ("dig", "+short", "+time=3", "+tries=1", "A")
 
 
@@ -34,4 +37,5 @@ def public_name(name: str, text: str, reference: str) -> PublicName:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any(line.startswith(";") for line in lines):
         raise ValueError(next(line for line in lines if line.startswith(";")).lstrip("; ")[:120])
-    return PublicName(id=name, addresses=tuple(line for line in lines if is_address(line)), reference=reference)
+    addresses = tuple(line for line in lines[:MAX_LINES] if is_address(line))[:MAX_ADDRESSES]
+    return PublicName(id=name, addresses=addresses, reference=reference)

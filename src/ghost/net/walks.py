@@ -16,7 +16,7 @@ from ghost.net.names.resolution import Resolution, resolve
 from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface
 from ghost.net.security import Flow
-from ghost.net.senders import comes_from_outside, sender
+from ghost.net.senders import comes_from_outside, is_public, sender
 from ghost.net.services import service_named
 
 
@@ -80,7 +80,11 @@ def _to_told_addresses(network: Network, flow: Flow, name: str, source: str | No
     if not answer.addresses:
         reason, references = f"public DNS has no address for {name}", (answer.reference,)
         return Walk(flow, (Hop("name", name, "unknown", reason, references=references),))
-    reason = f"public DNS says {', '.join(answer.addresses)} for {name}, asked from here"
+    said = ", ".join(answer.addresses)
+    if not all(map(is_public, answer.addresses)):
+        reason = f"DNS says {said} for {name}, asked from here: another resolver may not give a private address"
+        return Walk(flow, (Hop("name", name, "unknown", reason, references=(answer.reference,)),))
+    reason = f"public DNS says {said} for {name}, asked from here"
     hop = Hop("name", name, "pass", reason, references=(answer.reference,))
     flows = [replace(flow, destination_address=address) for address in answer.addresses]
     return _together(flow, (hop,), [packet_path.walk(network, each, source=source) for each in flows])

@@ -132,6 +132,8 @@ def _about_route(network: Network, cause: Cause, walked: Walk, stop: Hop) -> Ite
     if chosen is None or nic is None or machine is None:
         return
     flow: Flow = walked.flow.reversed() if stop.leg == "return" else walked.flow
+    if not net.is_address(flow.destination_address):
+        return
     route = net.routes_of(network, nic).select(flow.destination_address)
     if route is not None and chosen.rule != str(route):
         return  # Another destination was looked up: the packet had been translated.

@@ -33,6 +33,8 @@ from ghost.net import (
 
 MAX_FLOWS: Final = 6
 MAX_MEANINGS: Final = 6
+MAX_STATED: Final = 300
+"""Characters of an option or an answer that are looked at."""
 INTERNET: Final = End("the internet", FIRST_PUBLIC, origin="named in the symptom")
 
 Service = tuple[str, int | None, PortOrigin]
@@ -128,16 +130,16 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
         kind, destinations = "dns", wrongly_resolved
     if kind == "dns":
         sources, destinations = who_asks_what(mentioned, sources, destinations, names)
-    if options.source:
-        sources = stated_end(options.source, names) or sources
-    if options.destination:
-        stated = stated_end(options.destination, names)
-        same = tuple(m for m in destinations if stated and m.addresses & stated[0].addresses)
+    stated_source = stated_end(options.source, names) if options.source else ()
+    stated = stated_end(options.destination, names) if options.destination else ()
+    if stated_source:
+        sources = stated_source
+        destinations = tuple(each for each in destinations if not each.labels or each.labels != sources[0].labels)
+    if stated:
+        same = tuple(m for m in destinations if m.addresses & stated[0].addresses)
         if destinations and not same:
             mentioned, clause = replace(mentioned, ports=()), ""  # of what the words were taken to mean
-        destinations = (
-            tuple(replace(each, ports=each.ports or (same[0].ports if same else ())) for each in stated) or destinations
-        )
+        destinations = tuple(replace(each, ports=each.ports or (same[0].ports if same else ())) for each in stated)
     if options.port is not None:
         destinations = tuple(
             replace(m, ports=(options.port,), protocol=options.protocol, invalid_port="") for m in destinations
@@ -150,7 +152,7 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     protocol = options.protocol.capitalize() or spoken_protocol(clause)
     pairs = () if options.source else roles.pairs
     name_asked = kind == "dns" and bool(sources and destinations) and all(map(_is_name, destinations))
-    sure = roles.sure or bool(options.source and options.destination) or (name_asked and not roles.is_story)
+    sure = roles.sure or bool(stated_source and stated) or (name_asked and not roles.is_story)
     return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost, sure)
 
 
@@ -162,7 +164,7 @@ def _is_name(mention: Mention) -> bool:
 
 def stated_end(text: str, names: TenantNames) -> tuple[Mention, ...]:
     """Return what an option names: one mention, or as it stands a name that its source asks for."""
-    found = mentions_in(text, names).mentions
+    found = mentions_in(text[:MAX_STATED], names).mentions
     if found:
         return (max(found, key=lambda each: each.certainty),)
     return (Mention(0, len(text), text, ((End(text, text, origin="stated"),),), UNKNOWN),) if "." in text else ()

@@ -9,6 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from ghost.brain.offline.understanding.word_lists import service_of, word_set
+from ghost.net import dns_name
 
 _URL: Final = re.compile(
     r"\b(?P<scheme>[a-z][a-z0-9+.]{1,20})://(?:[^\s/@\"'<>]{1,80}@)?(?P<host>\[[0-9a-f:.]{2,45}\]|[\w.-]{1,253})",
@@ -23,6 +24,8 @@ _DOTTED: Final = re.compile(
     r"(?<![\w./\\@-])(?:[a-z0-9_-]{1,63}\.){1,10}[a-z][a-z0-9-]{0,62}(?![\w-]|\.\w|\()", re.IGNORECASE
 )
 _CODE: Final = re.compile(r"(?<![\w.])[\w$-]{1,80}(?:\.[\w$-]{1,80}){1,12}")
+PUBLIC_ENDINGS: Final = ("com", "net", "org", "io")
+"""Last labels behind which a capital letter is no sign of code."""
 _CAMEL: Final = re.compile(r"[a-z][A-Z]|^[A-Z][a-z]+$|^[A-Z]{2,}[a-z]")
 
 
@@ -65,7 +68,7 @@ def _urls(text: str) -> Iterator[HostMention]:
     for pattern in (_URL, _SHARE):
         for match in pattern.finditer(text):
             host = match["host"].strip(".-").casefold()
-            if host and not host.isdecimal():
+            if host and not host.isdecimal() and (address_of(host) or _is_name(host)):
                 scheme = "smb" if pattern is _SHARE else match["scheme"].casefold().rpartition(":")[2]
                 address = address_of(host)
                 yield HostMention(
@@ -75,6 +78,13 @@ def _urls(text: str) -> Iterator[HostMention]:
                     address is not None,
                     scheme,
                 )
+
+
+def _is_name(text: str) -> bool:
+    try:
+        return bool(dns_name(text))
+    except ValueError:
+        return False
 
 
 def _addresses(text: str) -> Iterator[HostMention]:
@@ -100,12 +110,13 @@ def _names(text: str) -> Iterator[HostMention]:
 
 def is_dns_name(dotted: str, *, followed_by_port: bool = False) -> bool:
     """Return whether a dotted word is a DNS name, not a class, a package or a file."""
-    labels = dotted.split(".")
-    if any(_CAMEL.search(label) for label in labels):
+    if not _is_name(dotted):
+        return False
+    folded = dns_name(dotted).split(".")
+    if any(_CAMEL.search(label) for label in dotted.split(".")) and folded[-1] not in PUBLIC_ENDINGS:
         return False
     if followed_by_port:
         return True
-    folded = [label.casefold() for label in labels]
     return folded[-1] in word_set("top_level") and folded[0] not in word_set("package_roots") and not dotted.isupper()
 
 

@@ -18,12 +18,15 @@ from ghost.brain.offline.understanding.candidate_flows import (
     ways,
 )
 from ghost.brain.offline.understanding.end_mentions import EXACT, NAMED, Mention, mentions_in
+from ghost.brain.offline.understanding.role_rules import words
 from ghost.brain.offline.understanding.roles import roles_in
 from ghost.brain.offline.understanding.tenant_names import TenantNames
 from ghost.brain.offline.understanding.word_lists import vocabulary
 
 MAX_LISTED: Final = 10
 MAX_QUESTIONS: Final = 3
+MAX_ANSWER: Final = 300
+"""Characters of an answer that are looked at."""
 
 
 def confirmed(
@@ -39,35 +42,46 @@ def confirmed(
         "failing traffic, the machine or address that connects? Answer yes if I read it right, or for example: "
         "web-01 to db-01 port 5432.",
     )
-    options, told = _with_ends(told, names, options, answer, is_source=True)
-    if not (told.sure or nobody(answer) or _is_yes(answer)):
+    stated = _ends_in(answer, names, options, is_source=True)
+    told = told if stated is None else understood(told.text, stated, names)
+    if stated is not None and not stated.destination:
         answer = yield from ask(
             case,
             f"And where does it connect to, the destination? I would take: {_listed(told.destinations)}. Answer yes, "
             "or a name or an address.",
         )
-        options, told = _with_ends(told, names, options, answer, is_source=False)
-    case.ends_confirmed = told.sure or _is_yes(answer)
-    if nobody(answer):
+        more = _ends_in(answer, names, stated, is_source=False)
+        stated, told = more or stated, told if more is None else understood(told.text, more, names)
+    case.ends_confirmed = told.sure or (_is_yes(answer) and bool(told.destinations))
+    if not case.ends_confirmed:
         case.asked = MAX_QUESTIONS
-    return told, options
+    return told, stated or options
 
 
-def _with_ends(
-    told: Understood, names: TenantNames, options: StatedEnds, answer: str, *, is_source: bool
-) -> tuple[StatedEnds, Understood]:
-    """Return the options and what is understood with an answer: both ends, or the one that was asked for."""
-    if nobody(answer) or _is_yes(answer):
-        return options, told
-    both = roles_in(mentions_in(answer, names))
-    if both.sources and both.destinations:
-        port = next(iter(both.destinations[0].ports), options.port)
-        options = replace(options, source=both.sources[0].text, destination=both.destinations[0].text, port=port)
-    elif is_source:
-        options = replace(options, source=answer)
-    else:
-        options = replace(options, destination=answer)
-    return options, understood(told.text, options, names)
+def _ends_in(answer: str, names: TenantNames, options: StatedEnds, *, is_source: bool) -> StatedEnds | None:
+    """Return the options with the ends that an answer names: both, or the one that was asked for; None if unsure."""
+    if nobody(answer) or _is_yes(answer) or words("NEG|no|not|wrong").search(answer):
+        return None
+    said = mentions_in(answer[:MAX_ANSWER], names)
+    known = [each for each in said.mentions if each.certainty >= NAMED]
+    both = roles_in(said)
+    ports = [
+        *(port for each in both.destinations for port in each.ports),
+        *(p for each in said.ports for p in each.ports),
+    ]
+    port = next(iter(ports), options.port)
+    if len(known) == 2 and both.sure and both.sources and both.destinations:
+        return replace(options, source=both.sources[0].text, destination=both.destinations[0].text, port=port)
+    if len(known) != 1 or len(said.mentions) != 1:
+        return None
+    if is_source:
+        return replace(options, source=known[0].text)
+    return replace(options, destination=known[0].text, port=port)
+
+
+def _may_connect(mention: Mention) -> bool:
+    """Return whether a mention can be a source: a front end, a service and a name cannot."""
+    return any(end.interface or end.label == end.address for ends in mention.meanings for end in ends)
 
 
 def _is_yes(answer: str) -> bool:
@@ -88,7 +102,7 @@ def settled(case: Case, told: Understood, names: TenantNames, options: StatedEnd
     """Return what was understood, with what the engineer answered about it."""
     if told.invalid_port and options.port is None and not any(each.ports for each in told.destinations):
         told = yield from _with_port(case, told)
-    if told.same:
+    if told.same and not case.ends_confirmed:
         case.asked = min(case.asked, MAX_QUESTIONS - 1)
         question = (
             f"The symptom names {told.same} as both the source and the destination. To which other machine does the "
@@ -96,10 +110,10 @@ def settled(case: Case, told: Understood, names: TenantNames, options: StatedEnd
         )
         return (yield from _with_destination(case, told, names, question, []))
     if not any(mention.meanings or mention.beyond for mention in told.destinations):
-        told = yield from _with_destination(case, told, names, _which(told), list(names.machines.values()))
-        if not told.destinations and told.source_named:
-            return replace(told, sources=(), destinations=tuple(each for each in told.sources if not each.beyond))
-        return told
+        fronts = tuple(each for each in told.sources if each.meanings and not _may_connect(each))
+        if fronts:
+            return replace(told, sources=(), destinations=fronts)
+        return (yield from _with_destination(case, told, names, _which(told), list(names.machines.values())))
     for mention in told.destinations:
         choices = [way[0] for way in ways(mention, case.network)]
         if len(choices) > 1 and not any(end.origin.startswith("the nearest") for end in choices[:1]):
@@ -150,6 +164,7 @@ def _with_destination(
     if nobody(answer):
         case.asked = MAX_QUESTIONS
         return told
+    answer = answer[:MAX_ANSWER]
     number = re.fullmatch(r"\D{0,12}(\d{1,2})\D{0,3}", answer.strip())
     found = tuple(each for each in stated_end(answer, names) if each.meanings and each.certainty >= NAMED)
     if not found and number and 1 <= int(number[1]) <= len(choices[:MAX_LISTED]):
