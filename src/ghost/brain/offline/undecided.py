@@ -49,7 +49,7 @@ def _the_right_way_round(
     port, source, destination = first.flow.destination_port, first.source.label, first.destination.label
     answer = yield from ask(
         case,
-        f"I read that {source} connects to {destination} port {port}, but the rules open that port at {source} and not "
+        f"I read that {source} connects to {destination} port {port}, but the rules open that port at {source}, not "
         f"at {destination}. Which machine or address is the source of the failing traffic?",
     )
     if nobody(answer):
@@ -66,7 +66,7 @@ def _is_served_by_source(case: Case, complaint: Complaint, candidate: Candidate)
     ends = candidate.source, candidate.destination
     if not complaint.source_known or port is None or candidate.port_guessed or not all(end.machine for end in ends):
         return False
-    return opens(case.network, ends[0], port) is True and opens(case.network, ends[1], port) is False
+    return opens(case.network, ends[0], port) is True and opens(case.network, ends[1], port) is not True
 
 
 def _turned(candidate: Candidate) -> Candidate:

@@ -7,6 +7,7 @@ grows with the length of the text.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -114,13 +115,16 @@ def _ports_said(mentioned: Mentioned, mentions: Sequence[Mention], used: Sequenc
     """Return the ports of sentences that name the ends, or nothing; not those with which something is said to work."""
     spoken_of = [mentions[place] for reading in used for place in _places(reading.sentence)]
     text = mentioned.text
+    parts = {what: [0, *(m.end() for m in pattern(what).finditer(text)), len(text)] for what in ("clause", "sentence")}
 
     def around(port: PortMention, what: str) -> tuple[int, int]:
-        ends = [0, *(match.end() for match in pattern(what).finditer(text)), len(text)]
-        return next((start, end) for start, end in pairwise(ends) if port.start < end)
+        place = bisect_right(parts[what], port.start, hi=len(parts[what]) - 1)
+        return parts[what][place - 1], parts[what][place]
+
+    fine = {span for span in {around(port, "clause") for port in mentioned.ports} if _works(text[slice(*span)])}
 
     def is_said(port: PortMention) -> bool:
-        if _works(text[slice(*around(port, "clause"))]):
+        if around(port, "clause") in fine:
             return False
         start, end = around(port, "sentence")
         beside = [mention for mention in mentions if start <= mention.start < end]
@@ -141,6 +145,8 @@ def _is_sure(
     Of a long story that sentence must tell a failure and a port. Without a source, a short text must name the port.
     """
     sources, destinations = ends
+    if any(pattern("unsure").search(reading.sentence) for reading in used):
+        return False
     is_story, has_port = len(readings) > MAX_COMPLAINTS, bool(mentioned.ports)
     if not sources:
         return not is_story and any((each.ports or has_port) and each.certainty >= NAMED for each in destinations)
