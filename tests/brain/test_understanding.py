@@ -145,7 +145,7 @@ def test_a_story_is_confirmed_before_it_is_investigated(answer: str, flow: str, 
 
 def test_a_sentence_that_names_both_ends_asks_nothing() -> None:
     asked = [said["text"] for said in WORDINGS if not understood(said["text"], said["world"])[0].ends_sure]
-    assert len(asked) <= 0.06 * len(WORDINGS), asked
+    assert len(asked) <= 0.07 * len(WORDINGS), asked
 
 
 def test_a_tenant_that_may_not_be_listed_leaves_what_the_words_say() -> None:

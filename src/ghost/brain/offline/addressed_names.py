@@ -1,4 +1,4 @@
-"""An address that nothing has may still be in DNS: the complaint is then about the name whose record gives it."""
+"""An address that nothing has may be a stale record's: the complaint is then about the name that leads to it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,31 @@ from ghost.brain.offline.tenant_reads import read_missing
 from ghost.net import Missing
 
 UNUSED: Final = "address_unused"
+STALE: Final = "dns_record_stale"
 MAX_ZONES: Final = 8
+MAX_NAMES: Final = 3
 
 
 def by_name(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[tuple[Complaint, list[Verdict]]]:
-    """Return the complaint and its verdicts with each unused address replaced by the name that leads to it, if any."""
+    """Return the complaint and its verdicts with unused addresses replaced by the names whose stale records give them.
+
+    The source must get the address for the name, and by a record that is not its private endpoint's: else the address
+    is the fault, whatever names have it.
+    """
     named: dict[Candidate, Candidate] = {}
     for verdict in verdicts:
         candidate = verdict.candidate
         address = candidate.flow.destination_address
         if any(fault.kind == UNUSED for fault in verdict.faults) and net.is_address(address):
             names = yield from _names_with(case, candidate.source, address)
-            if len(names) == 1:
-                end = End(names[0], names[0], origin=f"private DNS gives {address} for it, which nothing has")
-                flow = replace(candidate.flow, destination_address=names[0])
-                named[candidate] = replace(candidate, flow=flow, destination=end)
+            for name in names[:MAX_NAMES]:
+                end = End(name, name, origin=f"private DNS gives {address} for it, which nothing has")
+                flow = replace(candidate.flow, destination_address=name)
+                by_that = replace(candidate, flow=flow, destination=end)
+                (walked,) = yield from judge(case, [by_that])
+                if any(fault.kind == STALE and address in fault.hop.reason for fault in walked.faults):
+                    named[candidate] = by_that
+                    break
     if not named:
         return complaint, verdicts
     flows = tuple(tuple(named.get(each, each) for each in flow) for flow in complaint.flows)

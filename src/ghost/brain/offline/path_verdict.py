@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -148,8 +149,10 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                 _observe(case, fault, met, "it is not about the name")
             elif not complaint.source_known and len(met) < len(of_flow):
                 _observe(case, fault, met, "others pass, and no source was named")
-            elif _comes_by_an_unknown_way(met[0]) and layer in _JUDGED_BY_ADDRESS:
+            elif _comes_by_an_unknown_way(complaint, met[0]) and layer in _JUDGED_BY_ADDRESS:
                 _observe(case, fault, met, "by which way and address its source reaches Azure is not known")
+            elif _decides_by_public_address(case.network, fault, met[0]):
+                _observe(case, fault, met, "it lets certain addresses in, and that of the source is not known")
             elif not complaint.ends_sure and _denies_all(case.network, fault):
                 _observe(case, fault, met, "nothing was ever let in there, and the complaint may mean other traffic")
             elif met[0] not in best:
@@ -159,21 +162,40 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                 case.blame(_cause(case, fault, met, best, unsure))
 
 
-_JUDGED_BY_ADDRESS: Final = ("nsg_outbound", "nsg_inbound", "routes", "peering")
+_JUDGED_BY_ADDRESS: Final = ("nsg_outbound", "nsg_inbound", "routes", "peering", "service_endpoints")
 """Layers at which another source address may be treated otherwise."""
 
 
-def _comes_by_an_unknown_way(verdict: Verdict) -> bool:
+def _comes_by_an_unknown_way(complaint: Complaint, verdict: Verdict) -> bool:
     """Return whether nothing that was read has the source: a client of a VPN, or one that means a private address.
 
     Its own address is not the one that Azure sees, or it is not on the way to Azure at all.
     """
     flow, first = verdict.candidate.flow, next(iter(verdict.walk.hops), None)
+    if is_anybody(verdict.candidate) and re.search(r"\bvpn\b", complaint.text, re.IGNORECASE):
+        return True
     if not net.is_address(flow.destination_address):
         return False
     if ip_address(flow.source_address).is_global:
         return not ip_address(flow.destination_address).is_global
     return first is not None and first.kind in ("interface", "gateway") and first.verdict == "unknown"
+
+
+def is_anybody(candidate: Candidate) -> bool:
+    """Return whether the source is outside Azure and its address was not told."""
+    return candidate.flow.source_address == net.FIRST_PUBLIC
+
+
+def _decides_by_public_address(network: Network, fault: Fault, verdict: Verdict) -> bool:
+    """Return whether what stops a source of unknown public address lets other public addresses in."""
+    if not is_anybody(verdict.candidate):
+        return False
+    group = network.get(net.RuleSet, fault.hop.resource)
+    allowing = [rule for rule in group.rules if rule.access == "Allow" and rule.direction == "Inbound"] if group else []
+    prefixes = [prefix.partition("/")[0] for rule in allowing for prefix in rule.source_prefixes]
+    return fault.kind == "service_firewall" or any(
+        net.is_address(prefix) and ip_address(prefix).is_global for prefix in prefixes
+    )
 
 
 def _denies_all(network: Network, fault: Fault) -> bool:
@@ -204,7 +226,8 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
     hop, layer = fault.hop, layer_of(fault.hop)
     candidate = met[0].candidate
     some = "" if len(met) >= len(all_meant) else f" Of {len(all_meant)} alike, it concerns {_listed(_who(met))}."
-    mended = f" {_sentence(str(fault.mend))} {_THEN[fault.outcome]}." if fault.mend is not None else ""
+    mend = None if is_anybody(candidate) and net.FIRST_PUBLIC in str(fault.mend) else fault.mend
+    mended = f" {_sentence(str(mend))} {_THEN[fault.outcome]}." if mend is not None else ""
     doubt = f" Not certain: {'; '.join(unsure)}." if unsure else ""
     text = f"{candidate} does not get through: {one_line(hop.reason, MAX_NOTE)}.{some}{mended}{doubt}"
     return Cause(
@@ -212,7 +235,7 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
         HYPOTHESIS_OF[layer],
         text,
         tuple(filter(None, dict.fromkeys(hop.references))),
-        (*advice_for(fault), *(commands_for(fault.mend, case.network) if fault.mend is not None else ())),
+        (*advice_for(fault), *(commands_for(mend, case.network) if mend is not None else ())),
         conclusive=not unsure,
         kind=fault.kind,
         resource=fault.resource,
@@ -221,7 +244,7 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
         port=candidate.flow.destination_port,
         likely=bool(unsure),
         flow=candidate.flow,
-        mend=fault.mend,
+        mend=mend,
     )
 
 

@@ -20,7 +20,6 @@ def ask_what_decides(
     case: Case, complaint: Complaint, verdicts: list[Verdict]
 ) -> Steps[tuple[Complaint, list[Verdict]]]:
     """Return the complaint and its verdicts after asking for a source, a destination or a port that decides."""
-    complaint, verdicts = yield from _the_right_way_round(case, complaint, verdicts)
     for about, question in (("source", _of_source), ("destination", _of_destination), ("port", _of_port)):
         text = question(complaint, verdicts)
         if text is None:
@@ -32,7 +31,7 @@ def ask_what_decides(
         if anew.flows:
             complaint = anew
             verdicts = yield from judge(case, complaint.candidates)
-    return complaint, verdicts
+    return (yield from _the_right_way_round(case, complaint, verdicts))
 
 
 def _the_right_way_round(
@@ -64,7 +63,7 @@ def _the_right_way_round(
 def _is_served_by_source(case: Case, complaint: Complaint, candidate: Candidate) -> bool:
     port = candidate.flow.destination_port
     ends = candidate.source, candidate.destination
-    if not complaint.source_known or port is None or candidate.port_guessed or not all(end.machine for end in ends):
+    if not complaint.source_known or port is None or not all(end.machine for end in ends):
         return False
     return opens(case.network, ends[0], port) is True and opens(case.network, ends[1], port) is not True
 
@@ -86,7 +85,7 @@ def _turned_by(complaint: Complaint, first: Candidate, answer: str) -> StatedEnd
 def _with_answer(stated: StatedEnds, about: str, answer: str) -> StatedEnds:
     if about != "port":
         return replace(stated, source=answer) if about == "source" else replace(stated, destination=answer)
-    number = re.search(r"\d{1,5}", answer)
+    number = re.search(r"(?<![\w.-])\d{1,5}(?![\w.])", answer)
     protocol = "udp" if "udp" in answer.casefold() else "tcp" if "tcp" in answer.casefold() else stated.protocol
     return replace(stated, port=int(number[0]) if number else stated.port, protocol=protocol)
 

@@ -8,7 +8,9 @@ Words are data: they reach `az` only as ids that were read. Without an answer th
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Final
 
 from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Complaint, StatedEnds
@@ -42,11 +44,22 @@ _ADDRESSED: dict[str, type[Resource]] = {
 }
 
 
+_TUPLE: Final = re.compile(
+    r"(?:\b\d{10},)?\b(?P<a>\d+\.\d+\.\d+\.\d+)(?:,(?P<b>\d+\.\d+\.\d+\.\d+),\d{1,5},(?P<port>\d{1,5}),[TU],[IO],[AD]\b"
+    r"| \d{5} (?P<d>\d+\.\d+\.\d+\.\d+) (?P<e>\d{1,5})\b)"
+)
+"""A record of a flow log: of Azure's security groups (time, ends, ports, protocol, direction, decision), or in words.
+
+https://learn.microsoft.com/azure/network-watcher/nsg-flow-logs-overview#log-format
+"""
+
+
 def understand(case: Case, text: str, options: StatedEnds | None = None) -> Steps[Complaint]:
     options = options or StatedEnds()
     text = "".join(
         character if character.isprintable() or character == "\n" else " " for character in text[:MAX_LENGTH]
     )
+    text = _TUPLE.sub(lambda m: f"{m['a']} -> {m['b'] or m['d']}:{m['port'] or m['e']} fails", text)
     first = (Missing(Interface), Missing(VirtualNetwork))
     yield from read_missing(
         case, first, "First I read the network interfaces and the virtual networks: what names stand for."

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from ipaddress import ip_address
+from typing import Final
 
 from ghost.brain.offline.understanding.end_mentions import BY_WORDS, EXACT, NAMED, UNKNOWN, Mention, Mentioned
 from ghost.brain.offline.understanding.named_hosts import address_of
 from ghost.brain.offline.understanding.role_rules import pattern
 from ghost.brain.offline.understanding.tenant_names import SERVICE_HOSTS
 from ghost.net import is_address
+
+_PLACED: Final = re.compile(r"\s(?:in|at|from|of)\s(?:(?:the|our|my)\s)?", re.IGNORECASE)
 
 
 def with_appositions(mentioned: Mentioned) -> list[Mention]:
@@ -52,6 +55,9 @@ def _one_thing(first: Mention, second: Mention, gap: str) -> bool:
         and gap.strip() in ("in", "of", "inside", "within", "in the", "on")
     ):
         return True
+    is_bare = first.certainty == EXACT and first.labels == first.addresses and not first.ports
+    if is_bare and _PLACED.fullmatch(gap) and (second.beyond or second.certainty <= BY_WORDS):
+        return True  # "10.9.1.1 in the plant": the address is what counts
     if gap.strip().partition(" ")[0] in ("in", "inside", "within"):
         return False
     if first.certainty == UNKNOWN or second.certainty == UNKNOWN:

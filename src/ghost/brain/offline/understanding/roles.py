@@ -76,7 +76,7 @@ class _Reading:
 def roles_in(mentioned: Mentioned) -> Roles:
     """Return who sends to whom, by the sentence that tells most of it. Several of one role are listed together."""
     mentions = with_appositions(mentioned)[: 0xF8FF - FIRST_MASK]
-    failing = _without_fine(_masked(mentioned, mentions))
+    failing = _without_fine(_masked(mentioned, mentions), mentions)
     mentions = [_with_port_elsewhere(each, mentions) for each in mentions]
     sentences = [sentence for sentence in pattern("sentence").split(failing) if re.search(MASK, sentence)]
     readings = [_reading(sentence, mentions) for sentence in sentences]
@@ -152,6 +152,7 @@ def _is_sure(
         return not is_story and any((each.ports or has_port) and each.certainty >= NAMED for each in destinations)
     asked_for = {(each.labels or each.text): bool(each.ports or is_name(each)) for each in mentions if _is_told(each)}
     one_asks = len(asked_for) == 2 and sum(asked_for.values()) == 1 and not is_story
+    one_asks = one_asks and (len(readings) == 1 or any(_tells_a_failure(reading.sentence) for reading in used))
     if one_asks and any(each.ports or is_name(each) for each in destinations):
         return True
 
@@ -232,7 +233,7 @@ def _masked(mentioned: Mentioned, mentions: Sequence[Mention]) -> str:
     return re.sub(r"[ \t]+", " ", "".join([*pieces, mentioned.text[place:]])).strip()
 
 
-def _without_fine(masked: str) -> str:
+def _without_fine(masked: str, mentions: Sequence[Mention]) -> str:
     """Return the text without the mentions of clauses that say that something works; all of it if that leaves none."""
     only, compared = pattern("but_only"), pattern("compared")
     kept = []
@@ -244,7 +245,11 @@ def _without_fine(masked: str) -> str:
         kept.append(re.sub(MASK, " ", clause) if _works(clause) or (aside and not is_first) else clause)
         kept.append(match[0] if match else "")
         place = match.end() if match else place
-    rest = pattern("aside").sub(" ", "".join(kept))
+
+    def on_the_way(match: re.Match[str]) -> str:  # what has a port is the end: "through db-lb (10.0.0.9:5432)"
+        return match[0] if mentions[ord(match[0][-1]) - FIRST_MASK].owns_port else " "
+
+    rest = pattern("aside").sub(on_the_way, "".join(kept))
     return rest if re.search(MASK, rest) else masked
 
 
