@@ -6,6 +6,7 @@ import json
 import shlex
 import time
 import tomllib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,44 @@ def test_a_story_is_confirmed_before_it_is_investigated(answer: str, flow: str, 
     assert complaint.ends_sure is is_sure
     assert {str(each.flow) for each in complaint.candidates} == {flow} or not flow
     assert case.asked == 1 or not is_sure
+
+
+@pytest.mark.parametrize("answer", ["no", "?", "I don't know", "wrong", "not app-01", "web-09 to db-09", "yesterday"])
+def test_an_answer_that_names_no_end_confirms_nothing(answer: str) -> None:
+    complaint, case, _ = understood(STORY, "two-tier", answer=answer)
+    assert not complaint.ends_sure
+    assert complaint == replace(understood(STORY, "two-tier")[0], stated=complaint.stated)
+    assert case.asked <= 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "app-01, not web-01, cannot reach db-01 on port 5432",
+        "As expected web-01 cannot reach db-01 on port 5432. app-01 hangs when it opens db-01:5432.",
+        "Maybe web-01 cannot reach db-01:5432, or is it another one?",
+        "Sorry, I meant app-01 cannot reach db-01 on port 5432, not web-01",
+        "app-01 can connect to db-01 port 5432, app-02 cannot",
+        "db-01:5432 is mentioned in the log. web-01 restarted.",
+        "app-01 cannot reach Salesforce on port 443",
+        "app-01 cannot reach -x.example.com on port 443",
+    ],
+)
+def test_what_may_mean_something_else_is_not_sure(text: str) -> None:
+    assert not understood(text, "two-tier")[0].ends_sure
+
+
+@pytest.mark.parametrize(
+    ("world", "text", "flow"),
+    [
+        ("two-tier", "flow log: 1732752000,10.50.2.4,10.50.3.4,44931,5432,T,I,D", "TCP 10.50.2.4 -> 10.50.3.4:5432"),
+        ("two-tier", "firewall: TCP 10.50.2.4 51000 10.50.3.4 5432 drop", "TCP 10.50.2.4 -> 10.50.3.4:5432"),
+        ("hub-spoke", "10.99.1.1 in the office cannot reach sql-vm on port 1433", "TCP 10.99.1.1 -> 10.2.1.4:1433"),
+        ("two-tier", "db-01 <- app-01, port 5432 times out", "TCP 10.50.2.4 -> 10.50.3.4:5432"),
+    ],
+)
+def test_addresses_and_records_of_flow_logs_are_taken_at_their_word(world: str, text: str, flow: str) -> None:
+    assert {str(each.flow) for each in understood(text, world)[0].candidates} == {flow}
 
 
 def test_a_sentence_that_names_both_ends_asks_nothing() -> None:

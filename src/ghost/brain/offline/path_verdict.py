@@ -229,7 +229,7 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
     mend = None if is_anybody(candidate) and net.FIRST_PUBLIC in str(fault.mend) else fault.mend
     mended = f" {_sentence(str(mend))} {_THEN[fault.outcome]}." if mend is not None else ""
     doubt = f" Not certain: {'; '.join(unsure)}." if unsure else ""
-    text = f"{candidate} does not get through: {one_line(hop.reason, MAX_NOTE)}.{some}{mended}{doubt}"
+    text = f"{candidate} does not get through: {_reason(hop, candidate)}.{some}{mended}{doubt}"
     return Cause(
         layer,
         HYPOTHESIS_OF[layer],
@@ -255,8 +255,14 @@ _THEN: Final = {
 }
 
 
+def _reason(hop: Hop, candidate: Candidate) -> str:
+    reason = hop.reason.replace(net.FIRST_PUBLIC, "not told") if is_anybody(candidate) else hop.reason
+    return one_line(reason, MAX_NOTE)
+
+
 def _observe(case: Case, fault: Fault, met: Sequence[Verdict], why: str) -> None:
-    text = f"{met[0].candidate} does not get through ({one_line(fault.hop.reason, MAX_NOTE)}), but {why}"
+    candidate = met[0].candidate
+    text = f"{candidate} does not get through ({_reason(fault.hop, candidate)}), but {why}"
     if text not in case.observations:
         case.state(f"{text}.", *filter(None, fault.hop.references))
         case.observations.append(text)
