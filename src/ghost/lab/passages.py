@@ -103,9 +103,6 @@ def ways_of(network: Network, flow: Flow, conditions: Conditions, *, source: str
     `source`: id of the interface that sends, where several have its address.
     """
     walked = walk(network, flow, source=source)
-    far = None if is_address(flow.destination_address) else conditions.outside_host(flow.destination_address)
-    if far is not None and walked.first_stop is None and not any(hop.sight for hop in walked.hops):  # A public name.
-        walked = walk(network, replace(flow, destination_address=far.address), source=source)
     return tuple(_passage(network, _as_sent(way), conditions) for way in _ways(walked))
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ghost.net.guest_script import GUEST_SCRIPT, read_inside
     from ghost.net.hops import Hop, Mend, Walk
     from ghost.net.listed_resources import ListedResource
-    from ghost.net.names import PrivateZones, ZoneRecords, dns_name, without_private_link
+    from ghost.net.names import PrivateZones, PublicName, ZoneRecords, dns_name, without_private_link
     from ghost.net.network import Missing, Network, Unread
     from ghost.net.proposals import check_form, proposal_of, proposed
     from ghost.net.recorded_reads import home_in, missing_of
@@ -99,6 +99,7 @@ __all__ = [
     "Prefix",
     "PrivateZones",
     "PublicAddress",
+    "PublicName",
     "Read",
     "Resource",
     "Route",
@@ -196,6 +197,7 @@ _MODULES = {
     "commands_for": "ghost.net.az_changes",
     "collect": "ghost.net.snapshot",
     "PrivateZones": "ghost.net.names",
+    "PublicName": "ghost.net.names",
     "ZoneRecords": "ghost.net.names",
     "dns_name": "ghost.net.names",
     "without_private_link": "ghost.net.names",

@@ -19,6 +19,7 @@ from ghost.net import (
     Guest,
     Interface,
     Network,
+    PublicName,
     VirtualNetwork,
     groups_from_effective_nsg,
     groups_of,
@@ -28,7 +29,7 @@ from ghost.net import (
 
 
 def network_of_world(world: World) -> Network:
-    """Return the complete network, with guests, what gateways taught, and the prefixes of service tags.
+    """Return the complete network, with guests, what gateways taught, names of hosts outside, and prefixes of tags.
 
     Raises `LabError` for a body or text that Azure or a guest would not have.
     """
@@ -53,5 +54,7 @@ def network_of_world(world: World) -> Network:
         for nic in interfaces
         if world.service_tags or groups_of(network, nic).tags.may_hold_more
     ]
+    names = [PublicName(id=host.name, addresses=(host.address,)) for host in world.outside if host.name]
+    network = network.with_resources(PublicName, names)
     network = network.with_resources(EffectiveRoutes, computed, complete=True)
     return network.with_resources(EffectiveGroups, groups)
