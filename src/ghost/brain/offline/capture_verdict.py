@@ -16,6 +16,7 @@ from ghost.brain.offline.case import Case, Cause, Layer, confirm, refute
 from ghost.brain.offline.complaint import Candidate, Complaint, End
 from ghost.brain.offline.guest_inspection import arrivals, inspect_guests, walks_of
 from ghost.brain.offline.hypothesis_catalogue import LOST
+from ghost.brain.offline.packet_loss import overtaken, report_loss
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.understanding.tenant_names import end_of
@@ -114,7 +115,7 @@ def _captured_clean(wire: Wire, others: list[str]) -> Steps[bool]:
         kind, slight = finding.get("kind"), finding.get("severity") in HARMLESS
         if slight and not (kind in LOSS and wire.complaint.kind in DEGRADED):
             continue
-        if kind in LOSS and _overtaken(wire, finding):
+        if kind in LOSS and overtaken(wire, finding):
             continue
         if not wire.traffic.holds(finding):
             if wire.traffic.of_ends(who_of(finding)) is not None:
@@ -122,7 +123,7 @@ def _captured_clean(wire: Wire, others: list[str]) -> Steps[bool]:
                 besides = True
             continue
         if kind in LOSS and finding.get("blame") not in AT_AN_END:
-            _report_loss(wire, finding)
+            report_loss(wire, finding)
         elif kind == "syn_unanswered":
             yield from judge_unanswered(wire, finding, others)
         else:
@@ -185,73 +186,6 @@ def _observe(wire: Wire, finding: Row) -> None:
     wire.case.state(f"{text}.", *wire.captured.audit_ids)
     wire.case.observations.append(text)
     wire.case.actions.append(f"If the failing traffic is on {where}, repeat the investigation and name it.")
-
-
-# ------------------------------------------------------------------------------------------------ loss on the way
-
-
-def _report_loss(wire: Wire, finding: Row) -> None:
-    (sender, resource), (receiver, _) = wire.end_of(finding, sends=True), wire.end_of(finding, sends=False)
-    measured = finding.get("measured") or {}
-    text = (
-        f"Segments from {sender} to {receiver} are lost{_loss_ratio(finding)}, "
-        f"{_loss_location(measured, wire.captured.label, sender, receiver)}"
-    )
-    actions = (
-        f"Look at what lies on the way from {sender} to {receiver}, in that direction: appliances, host maintenance, "
-        "the accelerated networking and CPU of the receiver; the configuration that Azure shows allows the traffic.",
-        f"Narrow down where they are lost: capture at both ends at the same time while the symptom is present, with "
-        f"the capture target “{sender} to {receiver}”, whose two captures are compared before they are removed.",
-    )
-    wire.case.blame(
-        Cause(
-            *("wire", LOST, text, wire.captured.audit_ids, actions, True),
-            kind="packet_loss" if resource else "",
-            resource=resource,
-            port=port_of(finding),
-        )
-    )
-
-
-def _overtaken(wire: Wire, loss: Row) -> bool:
-    """Return whether more segments of the same direction were overtaken than lost: late ones pass for lost."""
-    measured = loss.get("measured") or {}
-    lost = sum(measured.get(f"lost_{side}_capture_point") or 0 for side in ("before", "after"))
-    who = who_of(loss)
-    return any(
-        each.get("kind") == "reordering"
-        and (who_of(each).get("src"), who_of(each).get("dst")) == (who.get("src"), who.get("dst"))
-        and int((each.get("measured") or {}).get("reordered") or 0) > lost
-        for each in wire.captured.findings
-    )
-
-
-def _loss_ratio(finding: Row) -> str:
-    """Return the loss ratio from the finding's detail, which counts lost and sent segments."""
-    measured = finding.get("measured") or {}
-    share = measured.get("loss_pct")
-    if share is None:
-        return ""
-    counted = re.match(r"([\d,]+) of ([\d,]+) segments lost", str(finding.get("detail") or ""))
-    repeated, port = measured.get("retransmissions"), port_of(finding)
-    seen = f", {repeated} retransmissions seen" if repeated is not None else ""
-    seen += f"; port {port}" if port else ""
-    if counted:
-        lost, sent = (number.replace(",", "") for number in counted.groups())
-        return f" ({lost} of {sent} segments, {share}%{seen})"
-    lost_in_all = sum(measured.get(f"lost_{side}_capture_point") or 0 for side in ("before", "after"))
-    return f" ({f'{lost_in_all} segments, ' if lost_in_all else ''}{share}% of all sent{seen})"
-
-
-def _loss_location(measured: Row, where: str, sender: str, receiver: str) -> str:
-    before, after = measured.get("lost_before_capture_point"), measured.get("lost_after_capture_point")
-    if after and not before:
-        return f"between the capture at {where} and {receiver}."
-    if before and not after:
-        return f"between {sender} and the capture at {where}."
-    if where == sender:
-        return f"after they left the interface of {sender}, where the capture saw them."
-    return f"before they reached the interface of {where}, where the capture missed them."
 
 
 # ------------------------------------------------------------------------------------------------------ other faults
