@@ -81,7 +81,7 @@ def test_a_capture_that_cannot_be_read_is_named_and_the_others_are_judged(folder
     found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
     assert "healthy.pcap" in {row.name for row in found.rows}
     assert [name for name, _ in found.failed] == ["broken.pcap.gz"]
-    assert table_lines(found)[-1].startswith("FAILED    broken.pcap.gz")
+    assert table_lines(found)[-1].startswith("FAILED     broken.pcap.gz")
 
 
 def test_what_is_called_a_capture_and_is_none_or_empty_is_named_too(

@@ -190,7 +190,7 @@ def test_it_shows_what_was_found_where_and_what_to_type(lossy: Path) -> None:
 def test_the_report_of_a_healthy_capture_says_so_and_asks_for_nothing(tmp_path: Path) -> None:
     talk, _ = transfer(1, segments=40)
     document = report(talk.save(tmp_path / "healthy.pcap"))
-    assert ">HEALTHY<" in document
+    assert ">INFO<" in document
     assert "<h2>Findings</h2>" not in document
     assert "First step" not in document
 

@@ -67,7 +67,7 @@ def test_each_remediation_names_the_host_to_run_it_on_and_is_asked_for_once() ->
 
 def test_a_healthy_capture_reads_as_healthy() -> None:
     brief, report = both(of_streams(stream(), stream(source_port=50_001)))
-    assert brief.splitlines()[0] == "# Healthy: Nothing in this capture is broken"
+    assert brief.splitlines()[0] == "# Info: No fault recognised in this capture"
     assert "2 of 2 handshakes completed" in brief.splitlines()[1]
     assert "No anomalies." in section(report, "Anomaly Table")
 

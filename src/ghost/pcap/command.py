@@ -232,8 +232,8 @@ def _folder(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
 
 
 _COLOURS = {
-    "CRITICAL": "1;31", "HIGH": "1;31", "MEDIUM": "1;33", "LOW": "1;36", "HEALTHY": "1;32", "FAILED": "1;31",
-    "NOT": "1;33",
+    "CRITICAL": "1;31", "HIGH": "1;31", "MEDIUM": "1;33", "LOW": "1;36", "INFO": "1;32", "FAILED": "1;31",
+    "NOT": "1;33", "NO": "1;33",
 }  # fmt: skip
 
 

@@ -94,9 +94,9 @@ def healthy(analysis: Analysis) -> Finding:
         severity="INFO",
         title="The capture holds no packets"
         if empty
-        else "Nothing that could be read in this capture is broken"
+        else "No fault recognised in what could be read of this capture"
         if some_unread
-        else "Nothing in this capture is broken",
+        else "No fault recognised in this capture",
         detail="There is nothing to judge: check the interface, the filter and the time of the capture."
         if empty
         else " ".join([size, *_numbers(analysis), *_not_judged(analysis)]),

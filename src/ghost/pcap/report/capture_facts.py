@@ -157,12 +157,10 @@ def new_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Re
 
 
 def verdict_word(worst: Finding) -> str:
-    """Return the severity, `HEALTHY`, `NOT READ` or `NO PACKETS`."""
+    """Return the severity, `NOT READ` or `NO PACKETS`; INFO, where no fault was recognised."""
     if worst.kind == "not_decoded" and worst.measured["not_decoded_pct"] >= threshold("not_decoded.blind_pct"):
         return "NOT READ"
-    if worst.kind != "none":
-        return worst.severity
-    return "NO PACKETS" if worst.protocol == "capture" else "HEALTHY"
+    return "NO PACKETS" if worst.kind == "none" and worst.protocol == "capture" else worst.severity
 
 
 def headline(findings: Sequence[Finding]) -> list[str]:

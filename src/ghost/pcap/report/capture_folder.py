@@ -21,7 +21,7 @@ from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.finding import SEVERITIES
 from ghost.pcap.findings.phrasing import count, duration
-from ghost.pcap.report.capture_facts import OWNERS, faults
+from ghost.pcap.report.capture_facts import OWNERS, faults, verdict_word
 from ghost.pcap.report.conversation_table import size as in_bytes
 from ghost.pcap.report.markup import Content, element
 from ghost.pcap.report.output_files import Places, clean, prepare, stem_of, write_all
@@ -231,9 +231,9 @@ def table_lines(folder: Folder) -> list[str]:
     width = min(max((len(visible(name)) for name in names), default=0), 48)
     lines = [folder.sentence]
     for row in rows:
-        word = "HEALTHY" if row.finding.kind == "none" else row.finding.severity
-        lines.append(f"{word:<9} {_fit(visible(row.name), width)}  {row.packets:>11,}  {visible(row.finding.title)}")
-    lines += [f"{'FAILED':<9} {_fit(visible(name), width)}  {'':>11}  {error}" for name, error in folder.failed]
+        word = verdict_word(row.finding)
+        lines.append(f"{word:<10} {_fit(visible(row.name), width)}  {row.packets:>11,}  {visible(row.finding.title)}")
+    lines += [f"{'FAILED':<10} {_fit(visible(name), width)}  {'':>11}  {error}" for name, error in folder.failed]
     return lines
 
 
@@ -263,7 +263,7 @@ def _html(folder: Folder) -> str:
     name = safe_text.name(folder.path.name or str(folder.path))
     rows: list[list[Content]] = [
         [
-            badge("HEALTHY" if row.finding.kind == "none" else row.finding.severity, row.finding.severity),
+            badge(verdict_word(row.finding), row.finding.severity),
             element("a", safe_text.name(row.name), href=quote(row.written["html_report_path"].name)),
             row.finding.title,
             OWNERS[row.finding.blame],
