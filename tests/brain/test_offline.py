@@ -28,6 +28,7 @@ def report_of(incident: dict[str, Any], directory: Path) -> dict[str, Any]:
         "base": incident["base"],
         "edits": incident.get("edits", []),
         "flows": [{"name": "main", "source": source, "destination": destination, "port": int(port), "expect": expect}],
+        "answers": [{"match": each, "answer": "nobody can answer"} for each in incident.get("unanswered", [])],
         "symptoms": [{"style": "service", "text": incident["symptom"]}],
         "approvals": {"rules": [*refused, *({"match": each, "answer": "approve"} for each in ALLOWED)]},
     }

@@ -73,6 +73,8 @@ class Case:
     statements: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     causes: list[Cause] = field(default_factory=list)
     layers: dict[str, Layer] = field(default_factory=dict)
+    by_source: set[str] = field(default_factory=set)
+    """Layers that stop some of the possible sources and let others pass: no walk of one of these clears them."""
     gaps: list[tuple[str, str]] = field(default_factory=list)
     """Layers that could not be verified, and why."""
     observations: list[str] = field(default_factory=list)

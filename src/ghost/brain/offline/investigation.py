@@ -98,8 +98,12 @@ def _on_the_wire(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> S
     observed = yield from examine_wire(case, complaint, verdicts[0].candidate)
     if observed:
         case.say("I walk what was seen or read meanwhile.")
-        seen = replace(complaint, flows=(tuple(observed),))
-        _settle(case, seen, (yield from judge(case, observed)))
+        known = [verdict.candidate for verdict in verdicts]
+        if all(each in known for each in observed):  # one of several sources alone would stand for all
+            _settle(case, complaint, (yield from judge(case, known)))
+        else:
+            seen = replace(complaint, flows=(tuple(observed),))
+            _settle(case, seen, (yield from judge(case, observed)))
 
 
 def _settle(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> None:

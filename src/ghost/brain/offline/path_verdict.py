@@ -149,6 +149,12 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                 _observe(case, fault, met, "it is not about the name")
             elif not complaint.source_known and len(met) < len(of_flow):
                 _observe(case, fault, met, "others pass, and no source was named")
+                case.by_source.add(layer)
+                who = _listed(verdict.candidate.source.label for verdict in met)
+                case.not_verified(
+                    layer, f"it depends on the source: {who} is blocked ({_reason(fault.hop, met[0].candidate)})"
+                )
+                case.actions += [f"If the source is {who}: {each}" for each in _mending(case.network, fault)]
             elif _comes_by_an_unknown_way(complaint, met[0]) and layer in _JUDGED_BY_ADDRESS:
                 _observe(case, fault, met, "by which way and address its source reaches Azure is not known")
             elif _decides_by_public_address(case.network, fault, met[0]):
@@ -235,7 +241,7 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
         HYPOTHESIS_OF[layer],
         text,
         tuple(filter(None, dict.fromkeys(hop.references))),
-        (*advice_for(fault), *(commands_for(mend, case.network) if mend is not None else ())),
+        (*advice_for(fault), *(_mending(case.network, fault) if mend is not None else ())),
         conclusive=not unsure,
         kind=fault.kind,
         resource=fault.resource,
@@ -246,6 +252,10 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
         flow=candidate.flow,
         mend=mend,
     )
+
+
+def _mending(network: Network, fault: Fault) -> Sequence[str]:
+    return tuple(commands_for(fault.mend, network)) if fault.mend is not None else ()
 
 
 _THEN: Final = {
@@ -290,7 +300,7 @@ def cover_layers(case: Case, verdicts: Sequence[Verdict]) -> None:
         records = _references(unknown or there)
         if unknown:
             case.not_verified(layer, _reasons(unknown), records)
-        elif records and not any(hop.stops for hop in there):
+        elif records and layer not in case.by_source and not any(hop.stops for hop in there):
             case.cover(layer, "cleared", records, _reasons(there))
     whole = _references(hops)
     if whole and not any(hop.verdict == "unknown" for hop in hops):

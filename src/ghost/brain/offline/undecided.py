@@ -129,7 +129,7 @@ def _differ(verdicts: Sequence[Verdict]) -> bool:
 
 
 def _ends(verdicts: Sequence[Verdict], role: str) -> str:
-    told = {"passes": "passes", "blocked": "is stopped", "unknown": "is not known to pass"}
+    told = {"passes": "passes", "blocked": "is blocked", "unknown": "is not known to pass"}
     ends = {getattr(verdict.candidate, role).label: told[verdict.outcome] for verdict in verdicts}
     listed = [f"{label} {outcome}" for label, outcome in list(ends.items())[:MAX_LISTED]]
     return "; ".join(listed)
