@@ -16,6 +16,7 @@ from ghost.brain.offline.hypothesis_catalogue import HYPOTHESIS_OF
 from ghost.brain.offline.remedies import advice_for, commands_for
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant_reads import read_for
+from ghost.brain.offline.understanding.equal_gates import let_in
 from ghost.net import Fault, Flow, Hop, Network, Walk, known_kinds
 from ghost.text import one_line
 
@@ -155,7 +156,7 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                     layer, f"it depends on the source: {who} is blocked ({_reason(fault.hop, met[0].candidate)})"
                 )
                 case.actions += [f"If the source is {who}: {each}" for each in _mending(case.network, fault)]
-            elif _comes_by_an_unknown_way(complaint, met[0]) and layer in _JUDGED_BY_ADDRESS:
+            elif _comes_by_an_unknown_way(case.network, complaint, met[0]) and layer in _JUDGED_BY_ADDRESS:
                 _observe(case, fault, met, "by which way and address its source reaches Azure is not known")
             elif _decides_by_public_address(case.network, fault, met[0]):
                 _observe(case, fault, met, "it lets certain addresses in, and that of the source is not known")
@@ -172,7 +173,7 @@ _JUDGED_BY_ADDRESS: Final = ("nsg_outbound", "nsg_inbound", "routes", "peering",
 """Layers at which another source address may be treated otherwise."""
 
 
-def _comes_by_an_unknown_way(complaint: Complaint, verdict: Verdict) -> bool:
+def _comes_by_an_unknown_way(network: Network, complaint: Complaint, verdict: Verdict) -> bool:
     """Return whether nothing that was read has the source: a client of a VPN, or one that means a private address.
 
     Its own address is not the one that Azure sees, or it is not on the way to Azure at all.
@@ -183,7 +184,9 @@ def _comes_by_an_unknown_way(complaint: Complaint, verdict: Verdict) -> bool:
     if not net.is_address(flow.destination_address):
         return False
     if ip_address(flow.source_address).is_global:
-        return not ip_address(flow.destination_address).is_global
+        there = network.get(net.Interface, verdict.candidate.destination.interface)
+        has_public = there is not None and any(each.public_address for each in there.configurations)
+        return not (has_public or ip_address(flow.destination_address).is_global)
     return first is not None and first.kind in ("interface", "gateway") and first.verdict == "unknown"
 
 
@@ -197,8 +200,7 @@ def _decides_by_public_address(network: Network, fault: Fault, verdict: Verdict)
     if not is_anybody(verdict.candidate):
         return False
     group = network.get(net.RuleSet, fault.hop.resource)
-    allowing = [rule for rule in group.rules if rule.access == "Allow" and rule.direction == "Inbound"] if group else []
-    prefixes = [prefix.partition("/")[0] for rule in allowing for prefix in rule.source_prefixes]
+    prefixes = [prefix.partition("/")[0] for prefix in let_in(group, verdict.candidate.flow.destination_port)]
     return fault.kind == "service_firewall" or any(
         net.is_address(prefix) and ip_address(prefix).is_global for prefix in prefixes
     )

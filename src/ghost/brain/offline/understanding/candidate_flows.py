@@ -137,7 +137,7 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
         destinations = tuple(each for each in destinations if not each.labels or each.labels != sources[0].labels)
     if stated:
         same = tuple(m for m in destinations if m.addresses & stated[0].addresses)
-        if destinations and not same:
+        if roles.destinations and not same:
             mentioned, clause = replace(mentioned, ports=()), ""  # of what the words were taken to mean
         destinations = tuple(replace(each, ports=each.ports or (same[0].ports if same else ())) for each in stated)
     if options.port is not None:

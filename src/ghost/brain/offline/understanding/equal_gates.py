@@ -103,6 +103,12 @@ def opens(network: Network, end: End, port: int) -> bool | None:
     return any(_holds_port(rule, port) for rule in named) if groups else None
 
 
+def let_in(group: RuleSet | None, port: int | None) -> list[str]:
+    """Return the prefixes that rules of a group let in, at this port if it is known."""
+    rules = [rule for rule in group.rules if rule.access == "Allow" and rule.direction == "Inbound"] if group else []
+    return [prefix for rule in rules if port is None or _holds_port(rule, port) for prefix in rule.source_prefixes]
+
+
 def _allowing(network: Network, destination: End, port: int | None) -> list[SecurityRule]:
     """Return the rules that let certain addresses or groups in, at this port if it is known."""
     found = []

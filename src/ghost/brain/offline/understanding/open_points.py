@@ -42,10 +42,8 @@ def confirmed(
         "tell its source, the machine or address that connects, or both ends, for example: web-01 to db-01 port 5432.",
     )
     stated = _ends_in(answer, names, options, is_source=True)
-    if stated is not None and not told.sources and _names_end(stated.source, told.destinations, names):
-        stated = replace(options, destination=stated.source)
     told = told if stated is None else understood(told.text, stated, names)
-    if stated is not None and stated.source and not stated.destination:
+    if stated is not None and not stated.destination:
         answer = yield from ask(
             case,
             f"And where does it connect to, the destination? I would take: {_listed(told.destinations)}. Answer yes, "
@@ -85,12 +83,6 @@ def _ends_in(answer: str, names: TenantNames, options: StatedEnds, *, is_source:
 def _may_connect(mention: Mention) -> bool:
     """Return whether a mention can be a source: a front end, a service and a name cannot."""
     return any(end.interface or end.label == end.address for ends in mention.meanings for end in ends)
-
-
-def _names_end(text: str, mentions: Sequence[Mention], names: TenantNames) -> bool:
-    """Return whether an answer names one of these ends."""
-    labels = {label for each in stated_end(text, names) for label in each.labels} if text else set()
-    return any(labels & each.labels for each in mentions)
 
 
 def _is_yes(answer: str) -> bool:
