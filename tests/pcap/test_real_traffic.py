@@ -243,7 +243,7 @@ def test_healthy_traffic_is_called_healthy_with_numbers(tmp_path: Path) -> None:
     assert seen.kinds() == ["none"]
     assert "4 of 4 handshakes completed, 0 segments lost" in seen.findings[0]["detail"]
     assert "4 queries, 0 unanswered" in seen.findings[0]["detail"]
-    assert seen.summary.startswith("# Healthy")
+    assert seen.summary.startswith("# Info: No fault recognised")
 
 
 def test_a_name_that_does_not_exist_is_found_in_real_traffic(tmp_path: Path) -> None:

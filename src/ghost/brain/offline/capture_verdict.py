@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from ghost.brain.offline.captured_loss import overtaken, report_loss
 from ghost.brain.offline.case import Case, Cause, Layer, confirm, refute
 from ghost.brain.offline.complaint import Candidate, Complaint, End
 from ghost.brain.offline.guest_inspection import arrivals, inspect_guests, walks_of
 from ghost.brain.offline.hypothesis_catalogue import LOST
-from ghost.brain.offline.packet_loss import overtaken, report_loss
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.understanding.tenant_names import end_of
