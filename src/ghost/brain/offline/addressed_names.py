@@ -23,8 +23,8 @@ MAX_NAMES: Final = 3
 def by_name(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[tuple[Complaint, list[Verdict]]]:
     """Return the complaint and its verdicts with unused addresses replaced by the names whose stale records give them.
 
-    The source must get the address for the name, and by a record that is not its private endpoint's: else the address
-    is the fault, whatever names have it.
+    Only a name that the source resolves to the address counts, where its private endpoint has another one: else the
+    unused address is the fault, whatever names have it.
     """
     named: dict[Candidate, Candidate] = {}
     for verdict in verdicts:

@@ -17,7 +17,7 @@ from ghost.brain.offline.remedies import advice_for, commands_for
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant_reads import read_for
 from ghost.brain.offline.understanding.equal_gates import let_in
-from ghost.net import Fault, Flow, Hop, Network, Walk, known_kinds
+from ghost.net import Fault, Flow, Hop, Mend, Network, Walk, known_kinds
 from ghost.text import one_line
 
 MAX_WALKED: Final = 8
@@ -155,7 +155,9 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                 case.not_verified(
                     layer, f"it depends on the source: {who} is blocked ({_reason(fault.hop, met[0].candidate)})"
                 )
-                case.actions += [f"If the source is {who}: {each}" for each in _mending(case.network, fault)]
+                mend = _mend_of(fault, met[0].candidate)
+                mending = [f"If the source is {who}: {each}" for each in _commands(mend, case.network)]
+                case.actions += [each for each in mending if each not in case.actions]
             elif _comes_by_an_unknown_way(case.network, complaint, met[0]) and layer in _JUDGED_BY_ADDRESS:
                 _observe(case, fault, met, "by which way and address its source reaches Azure is not known")
             elif _decides_by_public_address(case.network, fault, met[0]):
@@ -179,7 +181,7 @@ def _comes_by_an_unknown_way(network: Network, complaint: Complaint, verdict: Ve
     Its own address is not the one that Azure sees, or it is not on the way to Azure at all.
     """
     flow, first = verdict.candidate.flow, next(iter(verdict.walk.hops), None)
-    if is_anybody(verdict.candidate) and re.search(r"\bvpn\b", complaint.text, re.IGNORECASE):
+    if _is_anybody(verdict.candidate) and re.search(r"\bvpn\b", complaint.text, re.IGNORECASE):
         return True
     if not net.is_address(flow.destination_address):
         return False
@@ -190,14 +192,14 @@ def _comes_by_an_unknown_way(network: Network, complaint: Complaint, verdict: Ve
     return first is not None and first.kind in ("interface", "gateway") and first.verdict == "unknown"
 
 
-def is_anybody(candidate: Candidate) -> bool:
+def _is_anybody(candidate: Candidate) -> bool:
     """Return whether the source is outside Azure and its address was not told."""
     return candidate.flow.source_address == net.FIRST_PUBLIC
 
 
 def _decides_by_public_address(network: Network, fault: Fault, verdict: Verdict) -> bool:
     """Return whether what stops a source of unknown public address lets other public addresses in."""
-    if not is_anybody(verdict.candidate):
+    if not _is_anybody(verdict.candidate):
         return False
     group = network.get(net.RuleSet, fault.hop.resource)
     prefixes = [prefix.partition("/")[0] for prefix in let_in(group, verdict.candidate.flow.destination_port)]
@@ -234,7 +236,7 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
     hop, layer = fault.hop, layer_of(fault.hop)
     candidate = met[0].candidate
     some = "" if len(met) >= len(all_meant) else f" Of {len(all_meant)} alike, it concerns {_listed(_who(met))}."
-    mend = None if is_anybody(candidate) and net.FIRST_PUBLIC in str(fault.mend) else fault.mend
+    mend = _mend_of(fault, candidate)
     mended = f" {_sentence(str(mend))} {_THEN[fault.outcome]}." if mend is not None else ""
     doubt = f" Not certain: {'; '.join(unsure)}." if unsure else ""
     text = f"{candidate} does not get through: {_reason(hop, candidate)}.{some}{mended}{doubt}"
@@ -243,7 +245,7 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
         HYPOTHESIS_OF[layer],
         text,
         tuple(filter(None, dict.fromkeys(hop.references))),
-        (*advice_for(fault), *(_mending(case.network, fault) if mend is not None else ())),
+        (*advice_for(fault), *_commands(mend, case.network)),
         conclusive=not unsure,
         kind=fault.kind,
         resource=fault.resource,
@@ -256,8 +258,13 @@ def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence
     )
 
 
-def _mending(network: Network, fault: Fault) -> Sequence[str]:
-    return tuple(commands_for(fault.mend, network)) if fault.mend is not None else ()
+def _mend_of(fault: Fault, candidate: Candidate) -> Mend | None:
+    """Return what mends a fault; None where it would let an address in that merely stands for the internet."""
+    return None if _is_anybody(candidate) and net.FIRST_PUBLIC in str(fault.mend) else fault.mend
+
+
+def _commands(mend: Mend | None, network: Network) -> Sequence[str]:
+    return tuple(commands_for(mend, network)) if mend is not None else ()
 
 
 _THEN: Final = {
@@ -268,7 +275,7 @@ _THEN: Final = {
 
 
 def _reason(hop: Hop, candidate: Candidate) -> str:
-    reason = hop.reason.replace(net.FIRST_PUBLIC, "not told") if is_anybody(candidate) else hop.reason
+    reason = hop.reason.replace(net.FIRST_PUBLIC, "not told") if _is_anybody(candidate) else hop.reason
     return one_line(reason, MAX_NOTE)
 
 

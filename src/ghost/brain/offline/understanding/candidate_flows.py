@@ -152,7 +152,7 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     protocol = options.protocol.capitalize() or spoken_protocol(clause)
     pairs = () if options.source else roles.pairs
     name_asked = kind == "dns" and bool(sources and destinations) and all(map(_is_name, destinations))
-    sure = roles.sure or bool(stated_source and stated) or (name_asked and not roles.is_story)
+    sure = roles.sure or bool(stated_source and stated) or (name_asked and not roles.is_long)
     return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost, sure)
 
 

@@ -68,7 +68,7 @@ def _urls(text: str) -> Iterator[HostMention]:
     for pattern in (_URL, _SHARE):
         for match in pattern.finditer(text):
             host = match["host"].strip(".-").casefold()
-            if host and not host.isdecimal() and (address_of(host) or _is_name(host)):
+            if host and not host.isdecimal() and (address_of(host) or _is_valid_name(host)):
                 scheme = "smb" if pattern is _SHARE else match["scheme"].casefold().rpartition(":")[2]
                 address = address_of(host)
                 yield HostMention(
@@ -80,7 +80,7 @@ def _urls(text: str) -> Iterator[HostMention]:
                 )
 
 
-def _is_name(text: str) -> bool:
+def _is_valid_name(text: str) -> bool:
     try:
         return bool(dns_name(text))
     except ValueError:
@@ -110,7 +110,7 @@ def _names(text: str) -> Iterator[HostMention]:
 
 def is_dns_name(dotted: str, *, followed_by_port: bool = False) -> bool:
     """Return whether a dotted word is a DNS name, not a class, a package or a file."""
-    if not _is_name(dotted):
+    if not _is_valid_name(dotted):
         return False
     folded = dns_name(dotted).split(".")
     if any(_CAMEL.search(label) for label in dotted.split(".")) and folded[-1] not in PUBLIC_ENDINGS:

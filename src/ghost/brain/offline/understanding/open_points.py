@@ -11,6 +11,7 @@ from ghost.brain.offline.case import Case, ask
 from ghost.brain.offline.complaint import End, StatedEnds
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.understanding.candidate_flows import (
+    MAX_STATED,
     Understood,
     answered_port,
     stated_end,
@@ -25,8 +26,6 @@ from ghost.brain.offline.understanding.word_lists import vocabulary
 
 MAX_LISTED: Final = 10
 MAX_QUESTIONS: Final = 3
-MAX_ANSWER: Final = 300
-"""Characters of an answer that are looked at."""
 
 
 def confirmed(
@@ -63,7 +62,7 @@ def _ends_in(answer: str, names: TenantNames, options: StatedEnds, *, is_source:
     """Return the options with the ends that an answer names: both, or the one that was asked for; None if unsure."""
     if nobody(answer) or _is_yes(answer) or words("NEG|no|not|wrong").search(answer):
         return None
-    said = mentions_in(answer[:MAX_ANSWER], names)
+    said = mentions_in(answer[:MAX_STATED], names)
     known = [each for each in said.mentions if each.certainty >= NAMED]
     both = roles_in(said)
     ports = [
@@ -165,7 +164,7 @@ def _with_destination(
     if nobody(answer):
         case.asked = MAX_QUESTIONS
         return told
-    answer = answer[:MAX_ANSWER]
+    answer = answer[:MAX_STATED]
     number = re.fullmatch(r"\D{0,12}(\d{1,2})\D{0,3}", answer.strip())
     found = tuple(each for each in stated_end(answer, names) if each.meanings and each.certainty >= NAMED)
     if not found and number and 1 <= int(number[1]) <= len(choices[:MAX_LISTED]):

@@ -40,7 +40,8 @@ class Roles:
     """The whole text without what it says to work."""
     sure: bool = False
     """Whether the words leave no other ends open."""
-    is_story: bool = False
+    is_long: bool = False
+    """Whether the text has more sentences than a complaint needs, so that the rest is its story."""
     ports: tuple[PortMention, ...] = ()
     """Those beside no mention, without those of sentences about other things."""
 
