@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ghost.pcap import layout as L
 from ghost.pcap.array_types import Kernel, Vector, interpreted_kernel, interpreted_vector
 from ghost.pcap.file.capture_reader import BATCH_PACKETS, BUFFER_BYTES, Batch, CaptureReader, FileFacts
 from ghost.pcap.garbage_collection import without_garbage_collection
@@ -16,6 +17,7 @@ from ghost.pcap.kernels import compilation
 from ghost.pcap.kernels.background_thread import BackgroundCalls, short_switch_interval
 from ghost.pcap.kernels.decoder import Decoder
 from ghost.pcap.kernels.flow_shards import Follower, Followers, Shard, ShardedFlows, SingleShard
+from ghost.pcap.kernels.frame_clock import FrameClock
 from ghost.pcap.kernels.packet_totals import Tally
 from ghost.pcap.model import Analysis
 from ghost.pcap.protocols.application_readers import Applications
@@ -122,7 +124,7 @@ class _Engine:
 
     def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
         self._decoder = Decoder(vector, kernels)
-        self._tally = Tally()
+        self._tally, self._clock = Tally(), FrameClock()
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
         self._behind: BackgroundCalls[Marked] | None = None
         self._flows: Followers
@@ -157,6 +159,7 @@ class _Engine:
         self._behind = BackgroundCalls(self._parsers.take)
 
     def take(self, batch: Batch) -> None:
+        self._clock.take(batch.packets()[:, L.TIME])
         self._flows.follow(batch)
 
     def _parse(self, marked: Marked) -> None:
@@ -176,5 +179,6 @@ class _Engine:
             icmp=self._parsers.icmp.section(address),
             **applications.sections(address, found.streams.endings(), last),
             series=found.series.result(address),
+            clock=self._clock,
             file=facts,
         )

@@ -199,7 +199,9 @@ BLANK, NO_BLANK = 1, 2  # ends in an empty line, or does not
 D_SAME_ACK_TIME = 39  # of the last packet that acknowledged no more than the one before, and is no copy; 0 before one
 D_DOUBTED = 40  # acknowledged repeats that the receiver may still report as needless, -1 where none
 D_DOUBTED_COUNT = 41
-D_EVENTS = 42
+D_LAST_LOST = 42  # frame of the last segment judged lost, 0 before one
+D_SILENT_FROM = 43  # when the longest silence began
+D_EVENTS = 44
 SIDE = D_EVENTS + EVENTS
 
 # A held segment, or a hole.

@@ -5,6 +5,7 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
 
     finding                the type of a finding
     finding_cases          makes findings from the cases in findings.toml
+    finding_times          when each was seen, and the names of its hosts
     rule_settings          thresholds and ports, from TOML files
     phrasing               numbers and addresses in a sentence
     observations           what several rules ask of a capture, computed once
@@ -66,6 +67,7 @@ from ghost.pcap.findings.dhcp_refusals import dhcp_refusal_findings
 from ghost.pcap.findings.dns_faults import dns_findings
 from ghost.pcap.findings.endpoint_delays import endpoint_delay_findings
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
+from ghost.pcap.findings.finding_times import with_times_and_names
 from ghost.pcap.findings.fragmentation import fragment_findings
 from ghost.pcap.findings.http_faults import http_findings
 from ghost.pcap.findings.icmp_errors import icmp_findings
@@ -112,4 +114,5 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
     if all(finding.kind in ABOUT_THE_CAPTURE for finding in found) and not is_mostly_undecoded(analysis.summary):
         found.append(healthy(analysis))
     ranked = sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))
-    return tuple(replace(finding, id=f"F{number}") for number, finding in enumerate(ranked[:MOST], 1))
+    told = with_times_and_names(seen, ranked[:MOST])
+    return tuple(replace(finding, id=f"F{number}") for number, finding in enumerate(told, 1))

@@ -16,6 +16,7 @@ import numpy as np
 from ghost.pcap.array_queries import among, distinct
 from ghost.pcap.array_types import Array
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_times import stream_times
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, Path, groups_of
 from ghost.pcap.findings.phrasing import at, count
 from ghost.pcap.findings.rule_settings import threshold
@@ -74,6 +75,9 @@ def of_streams(seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Fi
     pairs = c.hosts[rows, CLIENT] << 48 | seen.service[rows]
     known = distinct(pairs).tolist()
     finding = make(rows)
+    if finding.first_ns is None:
+        first, last = stream_times(seen, finding.kind, rows)
+        finding = replace(finding, first_ns=first, last_ns=last)
     if len(known) == 1:
         return finding
     from_client = finding.who.src in {c.host(pair >> 48) for pair in known}

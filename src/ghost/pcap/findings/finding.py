@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ghost.pcap.findings.phrasing import utc
+
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 """Active threat; service down; degraded; worth knowing; healthy."""
 BLAMES = ("network", "policy", "server_application", "server_host", "client", "dns", "undecided", "none")
@@ -51,6 +53,13 @@ class Finding:
     """Further host pairs of the same fault, in the same direction as `who`."""
     restrict: Callable[[Collection[Who]], Finding] | None = field(default=None, compare=False)
     """Restricts the finding to the given host pairs."""
+    frames: tuple[int, int] | None = None
+    """First and last frame that show it, of those that the rule looked at."""
+    first_ns: int | None = None
+    """When it was seen first, ns since 1970; None where no frame shows it."""
+    last_ns: int | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Names of the hosts in `who`, as DNS answers, TLS and HTTP of the capture show them."""
     id: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,6 +72,9 @@ class Finding:
             "title": self.title,
             "detail": self.detail,
             "who": self.who.as_dict(),
+            **({"names": dict(self.names)} if self.names else {}),
+            **({"first_utc": utc(self.first_ns)} if self.first_ns is not None else {}),
+            **({"last_utc": utc(self.last_ns)} if self.last_ns is not None else {}),
             **({"measured": dict(self.measured)} if self.measured else {}),
             "evidence": list(self.evidence),
             "cause": self.cause,

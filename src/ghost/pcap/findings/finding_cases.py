@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ghost.pcap.findings.finding import Finding, Remedy, Who
-from ghost.pcap.findings.phrasing import first_frames
+from ghost.pcap.findings.phrasing import FRAMES
 from ghost.policy import load_policy
 
 _PLACEHOLDER = re.compile(r"(?<!%)\{(?P<bracket>\[)?(?P<name>\w+)\]?\}")
@@ -48,11 +48,13 @@ def make_finding(
     protocol: str | None = None,
     other_targets: tuple[tuple[str, int | None], ...] = (),
     other_pairs: tuple[Who, ...] = (),
+    dated_by: Iterable[int] = (),
     **named: str | None,
 ) -> Finding:
     """Return the finding of a case.
 
-    `evidence` are groups of frame numbers, of which the first few are kept. `blame` and `protocol` are given where the
+    `evidence` are groups of frame numbers, of which the first few are kept; `dated_by` are further ones, for the times
+    of the finding. `blame` and `protocol` are given where the
     case leaves them to the rule. `named` are further values for commands: `name`, `router` or `filter`. Raises KeyError
     for an unknown case.
     """
@@ -60,6 +62,8 @@ def make_finding(
     blame, protocol = blame or row.blame, protocol or row.protocol
     assert blame is not None
     assert protocol is not None
+    shown = sorted({frame for group in evidence for frame in group} - {0})
+    frames = sorted({*shown, *dated_by} - {0})
     return Finding(
         kind=row.kind,
         severity=severity,
@@ -68,7 +72,7 @@ def make_finding(
         title=title,
         detail=detail,
         who=who,
-        evidence=first_frames(evidence),
+        evidence=tuple(shown[:FRAMES]),
         cause=row.cause,
         remediation=remediation_of(case, src=who.src, dst=who.dst, port=who.port, **named),
         confidence=confidence,
@@ -76,6 +80,7 @@ def make_finding(
         measured=measured or {},
         other_targets=other_targets,
         other_pairs=other_pairs,
+        frames=(frames[0], frames[-1]) if frames else None,
     )
 
 

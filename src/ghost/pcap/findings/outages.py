@@ -7,7 +7,6 @@ neighbours are heard, has failed itself; a client may simply leave.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from math import factorial
@@ -28,7 +27,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.host_activity import LastHeard
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed
-from ghost.pcap.findings.phrasing import at, count, duration
+from ghost.pcap.findings.phrasing import at, clock, count, duration
 from ghost.pcap.findings.reset_origin import network_of
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
@@ -134,14 +133,13 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
     what = "clients" if side == SERVER else "hosts"
     of_whom = f"of {ends[side]} " if len(distinct(c.hosts[rows, side])) == 1 else ""
     begun = (moment - seen.first_ns) / _MS
-    clock = f"{datetime.fromtimestamp(moment // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
     total = int(repeats[:, side].sum())
     examples = seen.worst(representative_rows(seen, rows, repeats[:, side]))
     return make_finding(
         "rto_loss_outage",
         severity="HIGH",
         title=f"{len(silent):,} {what} {of_whom}fall silent at one moment, {duration(begun)} into the capture",
-        detail=f"{count(len(rows), 'connection')}: {count(len(silent), 'host')} last heard at {clock}, within"
+        detail=f"{count(len(rows), 'connection')}: {count(len(silent), 'host')} last heard at {clock(moment)}, within"
         f" {duration((moment - first) / _MS)} of each other; nothing that was sent to them since"
         f" was acknowledged; data was repeated {count(total, 'time')} by timeouts, for up to {duration(longest)}.",
         who=Who(ends[side], ends[1 - side], who.port),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 
@@ -19,7 +18,7 @@ from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_find
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, MOST_PATHS, Observed, Path, groups_of
-from ghost.pcap.findings.phrasing import count, duration
+from ghost.pcap.findings.phrasing import clock, count, duration
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, StreamRows
 
@@ -88,7 +87,6 @@ def _longer(seen: Observed, trips: Floats, changes: Sequence[_Change]) -> Findin
     worst = changes[0]
     after, before = (np.concatenate([getattr(each, part) for each in changes]) for part in ("after", "before"))
     moment = int(c.first_ns[after].min())
-    clock = f"{datetime.fromtimestamp(moment // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
     begun = (moment - seen.first_ns) / 1e6
     usual, longer = median(trips[before]), median(trips[after])
     rise = median(c.syn_to_syn_ack_ms[after]) - median(c.syn_to_syn_ack_ms[before])
@@ -99,7 +97,7 @@ def _longer(seen: Observed, trips: Floats, changes: Sequence[_Change]) -> Findin
         severity="MEDIUM",
         title=f"A round trip between {source} and {destination} takes {duration(longer)} instead of {duration(usual)},"
         f" from {duration(begun)} into the capture on",
-        detail=f"Since {clock} {count(len(after), 'TCP handshake')} took {duration(longer)} (median), and"
+        detail=f"Since {clock(moment)} {count(len(after), 'TCP handshake')} took {duration(longer)} (median), and"
         f" {count(len(before), 'handshake')} before that {duration(usual)}; it stays so to the end. The added delay"
         f" lies between the capture point and {near}.",
         who=Who(worst.client, worst.server),

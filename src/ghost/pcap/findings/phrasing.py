@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import chain
+
+from ghost.records import isoformat
 
 FRAMES = 5
 
@@ -47,6 +50,27 @@ def duration(ms: float) -> str:
     if seconds < 2 * 3600:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} days"
+
+
+def utc(ns: int) -> str:
+    """Return a time since 1970 as `2026-11-28T14:03:12.345Z`."""
+    try:
+        return isoformat(datetime.fromtimestamp(ns / 1e9, UTC))
+    except (OverflowError, ValueError, OSError):  # a clock that was never set, far outside the calendar
+        return f"{ns / 1e9:.3f} s since 1970"
+
+
+def clock(ns: int) -> str:
+    """Return a time since 1970 to the second: `2026-11-28 14:03:12 UTC`."""
+    return f"{utc(ns)[:19].replace('T', ' ')} UTC"
+
+
+def span(first_ns: int, last_ns: int) -> str:
+    """Return `2026-11-28 14:03:12 to 14:05:10 UTC`, with the second date where it differs."""
+    first, last = clock(first_ns), clock(last_ns)
+    if first == last:
+        return first
+    return f"{first[:-4]} to {last[11:] if first[:11] == last[:11] else last}"
 
 
 def first_frames(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:

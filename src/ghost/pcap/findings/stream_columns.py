@@ -48,6 +48,8 @@ SIDE_FIELDS = {
     "rst_after_fin": L.D_RST_AFTER_FIN,
     "longest_silence_ms": L.D_SILENCE,
     "last_ns": L.D_LAST_TIME,
+    "last_lost_frame": L.D_LAST_LOST,
+    "silent_from_ns": L.D_SILENT_FROM,
 }
 SIDE_EVENTS = {
     "retransmissions": L.E_RETRANSMISSION,
@@ -117,6 +119,8 @@ class Columns:
     unacked_bytes: PerStream
     sides: Callable[[str], PerSide]
     """A column pair by the name of a field of `Direction`: client, server. Copies are left out of counts."""
+    first_frames: Callable[[str], PerSide]
+    """The frame of the first event of a kind, by the name of a field of `Direction`; 0 without one."""
     samples: Callable[[str], tuple[StreamRows, Floats]]
     """`response_ms` or `request_acked_ms`: the stream and the value of every sample."""
 
@@ -173,6 +177,10 @@ def _of_view(view: StreamView) -> Columns:
         rows, values = view.samples(kind)
         return rows, values / 1e6
 
+    def first_frames(name: str) -> PerSide:
+        frames: PerSide = np.take_along_axis(view.first_frames(SIDE_EVENTS[name]), order, axis=1)
+        return frames
+
     following, acked = field(L.D_NEXT), field(L.D_ACK)[:, ::-1]
     unacked = np.where((following >= 0) & (acked >= 0), (following - acked) & 0xFFFFFFFF, 0)
     unacked[unacked >= 0x80000000] = 0
@@ -199,7 +207,8 @@ def _of_view(view: StreamView) -> Columns:
         unprompted=state[:, L.S_UNPROMPTED],
         notices=state[:, L.S_NOTICES],
         only_tickets=waiting & (state[:, L.S_ASKED] > 0) & is_opening(state[:, L.S_TLS]),
-        closed_first=_earlier(np.take_along_axis(view.first_fins(), order, axis=1)),
+        closed_first=_earlier(first_frames("fin")),
+        first_frames=cache(first_frames),
         greeting_ms=_times(state[:, L.S_GREETING]),
         unacked_bytes=unacked,
         sides=cache(_without_duplicates(sides)),
@@ -263,6 +272,9 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
     def times(values: list[float | None]) -> Floats:
         return np.array([np.nan if value is None else value for value in values], np.float64)
 
+    def first_frames(name: str) -> PerSide:
+        return numbers([next(iter(getattr(side, name).frames), 0) for pair in pairs for side in pair]).reshape(-1, 2)
+
     def sides(name: str) -> PerSide:
         return numbers([_plain(getattr(side, name)) for pair in pairs for side in pair]).reshape(-1, 2)
 
@@ -296,9 +308,8 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         # A stream does not tell these.
         notices=numbers([0 for _ in streams]),
         only_tickets=np.zeros(len(streams), np.bool_),
-        closed_first=_earlier(
-            numbers([next(iter(side.fin.frames), 0) for pair in pairs for side in pair]).reshape(-1, 2)
-        ),
+        closed_first=_earlier(first_frames("fin")),
+        first_frames=cache(first_frames),
         greeting_ms=times([stream.greeting_ms for stream in streams]),
         unacked_bytes=sides("unacked_bytes"),
         sides=cache(_without_duplicates(sides)),

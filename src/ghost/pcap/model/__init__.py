@@ -77,6 +77,7 @@ from ghost.pcap.model.tls_section import (
 
 if TYPE_CHECKING:
     from ghost.pcap.file.capture_reader import FileFacts
+    from ghost.pcap.kernels.frame_clock import FrameClock
     from ghost.pcap.kernels.time_series import Series
 
 __all__ = [
@@ -138,6 +139,8 @@ class Analysis:
     quic: QuicSection | None = None
     series: Series | None = None
     """What happened when, and between whom."""
+    clock: FrameClock | None = None
+    """When each frame was captured."""
     file: FileFacts | None = None
     """What reading the file found."""
 

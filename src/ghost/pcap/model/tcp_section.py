@@ -103,6 +103,10 @@ class Direction:
     """Sent and not acknowledged when the stream ended or the capture stopped."""
     longest_silence_ms: float
     """Longest pause between two packets of this side."""
+    silent_from_ns: int = 0
+    """When that pause began; 0 without one."""
+    last_lost_frame: int = 0
+    """Of the segments judged lost; 0 without one."""
 
     @property
     def lost(self) -> int:

@@ -144,7 +144,9 @@ def count_packet(
     if sides[f + L.D_PACKETS]:
         pause = max(now - sides[f + L.D_LAST_TIME], 0)
         sample(L.SAMPLE_DELTA, side, pause, samples, counts)
-        sides[f + L.D_SILENCE] = max(sides[f + L.D_SILENCE], pause)
+        if pause > sides[f + L.D_SILENCE]:
+            sides[f + L.D_SILENCE] = pause
+            sides[f + L.D_SILENT_FROM] = sides[f + L.D_LAST_TIME]
         sides[f + L.D_LAST_TIME] = max(now, sides[f + L.D_LAST_TIME])
     else:
         sides[f + L.D_FIRST_TIME] = now

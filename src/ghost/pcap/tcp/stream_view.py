@@ -114,9 +114,14 @@ class StreamView(Sequence[Stream]):
         """Return the text of an address id."""
         return self._address(number)
 
-    def first_fins(self) -> Array:
-        """Return int64[streams, 2], the frame of the first FIN of each side; 0 without one."""
-        first = self._evidence.first(L.E_FIN, 2 * len(self._streams)).reshape(-1, 2)
+    @property
+    def server_names(self) -> Mapping[int, str]:
+        """TLS server name or HTTP host, by stream number."""
+        return self._names
+
+    def first_frames(self, event: int) -> Array:
+        """Return int64[streams, 2], the frame of the first event of a kind of each side; 0 without one."""
+        first = self._evidence.first(event, 2 * len(self._streams)).reshape(-1, 2)
         return first if len(self._order) == len(self._streams) else first[self._order]
 
     def samples(self, kind: int) -> tuple[Array, Array]:
@@ -214,6 +219,8 @@ class StreamView(Sequence[Stream]):
             smallest_lost_segment=mine[L.D_SMALLEST_LOST],
             unacked_bytes=unacked if unacked < 0x80000000 else 0,
             longest_silence_ms=mine[L.D_SILENCE] / 1e6,
+            silent_from_ns=mine[L.D_SILENT_FROM],
+            last_lost_frame=mine[L.D_LAST_LOST],
             **{
                 name: Occurrences(mine[L.D_EVENTS + kind], self._evidence.of(side, kind))
                 if mine[L.D_EVENTS + kind]

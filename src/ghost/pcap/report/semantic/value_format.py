@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding
-from ghost.pcap.findings.phrasing import at
+from ghost.pcap.findings.phrasing import at, utc
 from ghost.pcap.model import Direction, Statistics
-from ghost.records import isoformat
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,7 @@ def rounded(ms: float | None) -> float | None:
 
 
 def moment(ns: int | None) -> str | None:
-    if ns is None:
-        return None
-    try:
-        return isoformat(datetime.fromtimestamp(ns / 1e9, UTC))
-    except (OverflowError, ValueError, OSError):  # a clock that was never set, far outside the calendar
-        return f"{ns / 1e9:.3f} s since 1970"
+    return None if ns is None else utc(ns)
 
 
 def counted(counts: Mapping[str, int], most: int) -> dict[str, int]:
