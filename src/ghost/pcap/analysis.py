@@ -172,7 +172,9 @@ class _Engine:
         address, last = self._decoder.address, self._tally.last
         applications = self._parsers.applications
         return Analysis(
-            summary=self._tally.summary(path.name, facts, self._parsers.unreadable, found.udp, found.streams.copies()),
+            summary=self._tally.summary(
+                path.name, facts, self._parsers.unreadable, found.udp, found.streams.copies(), self._decoder.looped()
+            ),
             tcp=found.streams.section(applications.server_names(), address, last),
             udp=udp_section(found.udp, address),
             arp=self._parsers.arp.section(),

@@ -27,6 +27,7 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     packet_transit         loss, reordering, one-way captures: the rules about packets on the path
     packet_loss            loss by direction
     one_way_captures       captures of one direction only
+    interruptions          seconds in which nothing passed
     path_mtu               path MTU discovery that fails
     fragmentation          datagrams of which fragments are missing
     throughput_limits      deep queues, rate limits, small windows, long round trips

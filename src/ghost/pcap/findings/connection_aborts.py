@@ -81,7 +81,11 @@ def _cut_off(seen: Observed) -> Mask:
     side."""
     c = seen.columns
     own_goodbye = (c.sides("rst") > 0) & (c.unacked_bytes <= threshold("early_close.goodbye_bytes"))
-    return np.asarray(((c.unacked_bytes > 0) & ~own_goodbye).any(axis=1), np.bool_)
+    # Each segment that was under way to a closed socket is answered by a reset of its own.
+    in_flight = (c.sides("rst") >= threshold("mid_session_reset.min_resets")) & ~(c.sides("fin") > 0).any(
+        axis=1, keepdims=True
+    )
+    return np.asarray((((c.unacked_bytes > 0) & ~own_goodbye) | in_flight).any(axis=1), np.bool_)
 
 
 def _first_reset_by_server(seen: Observed, row: int) -> bool:

@@ -57,6 +57,7 @@ def _finding(
         detail=detail,
         who=Who(client, server, DNS),
         evidence=([query.frame] for query in examples[:5]),
+        dated_by=(query.frame for query in examples),
         confidence="high",
         weight=len(examples) if weight is None else weight,
         measured=measured,
@@ -254,17 +255,23 @@ def _slow(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) -> Ite
         answered = server.responses if server else len(queries)
         number = max(len(queries), _later_than(limit, server))
         share = percent(number, answered)
-        if number < threshold("dns_slow.min_queries") or share < threshold("dns_slow.min_pct"):
+        slowest = max(query.latency_ms or 0.0 for query in queries)
+        alone = number < threshold("dns_slow.min_queries")
+        if share < threshold("dns_slow.min_pct") or (alone and slowest < threshold("dns_slow.alone_ms")):
             continue
         waiting = _waiting_for(seen, queries)
         behind = f" Answers of {few([at(host, port) for host, port in waiting])} wait for it." if waiting else ""
-        slowest = max(query.latency_ms or 0.0 for query in queries)
         typical = server.latency_ms.median if server and server.latency_ms else slowest
         yield _finding(
             "dns_slow",
             queries,
-            severity="MEDIUM",
-            title=f"The DNS server {address} is slow: {rate(share)} of its answers take over {duration(limit)}",
+            severity="LOW" if alone and slowest < threshold("dns_slow.gives_up_ms") else "MEDIUM",
+            title=f"The DNS server {address} is slow: "
+            + (
+                f"an answer takes {duration(slowest)}"
+                if alone
+                else f"{rate(share)} of its answers take over {duration(limit)}"
+            ),
             detail=f"{number} of {count(answered, 'response')}; median {duration(typical)}, slowest"
             f" {duration(slowest)}: {_names(queries, whole=number == len(queries))}.{behind}",
             weight=number,

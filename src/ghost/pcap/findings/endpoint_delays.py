@@ -22,7 +22,7 @@ from ghost.pcap.findings.long_polls import (
     polls_of,
 )
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
-from ghost.pcap.findings.one_way_messages import expects_no_answer, is_short_message
+from ghost.pcap.findings.one_way_messages import expects_no_answer, is_short_message, of_protocol
 from ghost.pcap.findings.phrasing import at, count, duration, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.server_greetings import greeting_findings
@@ -207,7 +207,10 @@ def _slow(
     # What the server said to clients that wait inside TLS, and have had nothing but a handshake, answered no request.
     shaken = int(among(all_rows, waiting[c.only_tickets[waiting]]).sum())
     share = percent(late + hung, answers - shaken + hung)
-    if share < threshold("slow_application.min_pct") or late + hung == 0:
+    tail = share < threshold("slow_application.min_pct")
+    if late + hung == 0 or (
+        tail and (late < threshold("slow_application.min_tail") or share < threshold("slow_application.tail_pct"))
+    ):
         return None
     longest = max(float(times.max()) if late else 0.0, float(c.request_ms[waiting].max()) if hung else 0.0)
     few = late + hung < threshold("slow_application.min_answers")
@@ -216,7 +219,7 @@ def _slow(
     client = c.host(int(c.hosts[streams[0], CLIENT]))
     acked_rows, acked = c.samples("request_acked_ms")
     acked = acked[among(acked_rows, streams)]
-    at_once = f", although its kernel acknowledged them in {duration(median(acked))}" if len(acked) else ""
+    at_once = f"; acknowledged after {duration(median(acked))}" if len(acked) else ""
     parts = []
     if late:
         parts.append(
@@ -229,15 +232,32 @@ def _slow(
     only_hung = late == 0
     return make_finding(
         "slow_application",
-        severity="LOW" if few or held else "HIGH" if only_hung and share >= 50 else "MEDIUM",
+        severity=_slow_severity(seen, waiting, alone=few, minor=held or tail, silent=only_hung and share >= 50),
         title=f"{at(host, port)} accepts requests and does not answer"
         if only_hung
         else f"{at(host, port)} answers late: {rate(percent(late, answers))} of its answers take over"
         f" {duration(threshold('slow_application.slow_ms'))}",
-        detail=" and ".join(parts) + f"{at_once}: the path is not the cause." + (HELD if held else ""),
+        detail=" and ".join(parts) + f"{at_once}, so the requests arrived." + (HELD if held else ""),
         who=Who(client, host, port),
         evidence=([s.first_frame] for s in seen.worst(streams)),
         confidence="low" if held else "medium" if few else "high",
         weight=late + hung,
         measured={"slow": late, "unanswered": hung, "answers": answers, "slowest_ms": round(longest)},
     )
+
+
+def _slow_severity(seen: Observed, waiting: StreamRows, *, alone: bool, minor: bool, silent: bool) -> str:
+    """Return the severity. `alone`: it is about one request; `silent`: the service answers nothing.
+
+    A single request is no heavy one among others if it is all that this service was asked, and it is known to be a
+    question: in HTTP, or of a protocol that answers each message.
+    """
+    if minor or (alone and not silent):
+        return "LOW"
+    if not alone:
+        return "HIGH" if silent else "MEDIUM"
+    http = seen.analysis.http
+    question = among(waiting, [exchange.stream_id for exchange in http.unanswered] if http else [])
+    question |= of_protocol(seen, "always_answers")[waiting]
+    long = seen.columns.request_ms[waiting] >= threshold("slow_application.alone_ms")
+    return "HIGH" if (question & long).any() else "MEDIUM" if long.any() else "LOW"

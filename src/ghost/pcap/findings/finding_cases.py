@@ -49,12 +49,13 @@ def make_finding(
     other_targets: tuple[tuple[str, int | None], ...] = (),
     other_pairs: tuple[Who, ...] = (),
     dated_by: Iterable[int] = (),
+    times: tuple[int, int] | None = None,
     **named: str | None,
 ) -> Finding:
     """Return the finding of a case.
 
-    `evidence` are groups of frame numbers, of which the first few are kept; `dated_by` are further ones, for the times
-    of the finding. `blame` and `protocol` are given where the
+    `evidence` are groups of frame numbers, of which the first few are kept. `times` are when it was seen first and last
+    (ns since 1970); else the frames tell it, with those of `dated_by`. `blame` and `protocol` are given where the
     case leaves them to the rule. `named` are further values for commands: `name`, `router` or `filter`. Raises KeyError
     for an unknown case.
     """
@@ -81,6 +82,8 @@ def make_finding(
         other_targets=other_targets,
         other_pairs=other_pairs,
         frames=(frames[0], frames[-1]) if frames else None,
+        first_ns=times[0] if times else None,
+        last_ns=times[1] if times else None,
     )
 
 

@@ -12,15 +12,19 @@ from ghost.pcap.array_types import Array
 from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_finding, representative_rows
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.interruptions import interruption, interruption_findings
 from ghost.pcap.findings.observations import Observed, Traffic
-from ghost.pcap.findings.phrasing import FRAMES, percent, rate
+from ghost.pcap.findings.phrasing import FRAMES, duration, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import StreamRows
 
 
 def loss_findings(seen: Observed, lossy: Sequence[Traffic]) -> Iterator[Finding]:
     """Yield one finding for directions that share an end and lose segments on the same side of the capture point at a
-    similar rate."""
+    similar rate; directions on which nothing passed in one window are an interruption, at whatever rate."""
+    interrupted = {traffic: window for traffic in lossy if (window := interruption(seen, traffic)) is not None}
+    yield from interruption_findings(seen, interrupted)
+    lossy = [traffic for traffic in lossy if traffic not in interrupted]
     ways = [(traffic.source, traffic.destination) for traffic in lossy]
     before = [int(traffic.lost_upstream > traffic.lost_downstream) for traffic in lossy]
     for places in group_paths(seen, ways, before):
@@ -62,7 +66,9 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
     kind = "rto_loss" if by_timer else "loss"
     many_copies = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
     certain = _certain(seen, traffic)
-    doubtful = certain < threshold("loss.min_segments") or percent(certain, traffic.sent) < threshold("loss.min_pct")
+    doubtful = many_copies and (
+        certain < threshold("loss.min_segments") or percent(certain, traffic.sent) < threshold("loss.min_pct")
+    )
     severity = min((_severity(seen, way, kind) for way in (traffic, *ways)), key=SEVERITIES.index)
     back = [way for one in ways if (way := seen.traffic(one.destination, one.source)) is not None]
     other_way = f"{sum(way.lost for way in back)} of {sum(way.sent for way in back):,}"
@@ -78,13 +84,15 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
         mostly = f" Most from {worst.source} to {worst.destination}: {worst.lost} of {worst.sent:,}."
         if seen.directions_skipped:
             mostly += f" {seen.directions_skipped:,} more directions with loss or delay were not analysed."
-    order, sides = _worst_streams(seen, ways)
+    order, sides = worst_streams(seen, ways)
     who = _who(seen, worst)
+    first, last = lost_between(seen, ways)
     return make_finding(
         kind,
         severity="LOW" if doubtful else severity,
         title=f"{rate(traffic.loss_pct)} of the segments from {source} to {destination} are lost"
-        + (" and repaired only after timeouts" if by_timer else ""),
+        + (" and repaired only after timeouts" if by_timer else "")
+        + (f", all within {duration((last - first) / 1e6)}" if is_burst(traffic.lost, first, last) else ""),
         detail=f"{traffic.lost} of {traffic.sent:,} segments lost {_where(traffic)};"
         f" {traffic.retransmissions} flagged as retransmissions ({repairs}{left_out})."
         f" Other direction: {other_way} lost.{mostly}{doubt}",
@@ -105,16 +113,34 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
             "rto": traffic.rto,
         }
         | ({"paths": len(ways)} if len(ways) > 1 else {}),
+        times=(first, last),
     )
 
 
-def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[StreamRows, Array]:
+def worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[StreamRows, Array]:
     """Return the streams that lost most, of several hosts, and the sending side of each."""
     found = [seen.of_path((way.source, way.destination)) for way in ways]
     rows, sides = (np.concatenate(part) for part in zip(*found, strict=True))
     sender = dict(zip(rows.tolist(), sides.tolist(), strict=True))
     order = representative_rows(seen, rows, seen.columns.lost()[rows, sides])[:FRAMES]
     return order, np.array([sender[row] for row in order.tolist()], np.int64)
+
+
+def lost_between(seen: Observed, ways: Sequence[Traffic]) -> tuple[int, int]:
+    """Return the times of the first and the last segment lost on these directions, ns since 1970."""
+    c, clock = seen.columns, seen.analysis.clock
+    frames: list[int] = []
+    for way in ways:
+        rows, sides = seen.of_path((way.source, way.destination))
+        first = np.concatenate([c.first_frames(name)[rows, sides] for name in ("lost_upstream", "lost_downstream")])
+        frames += [*first[first > 0].tolist(), *c.sides("last_lost_frame")[rows, sides].tolist()]
+    times = [clock.at(frame) for frame in frames if frame] if clock else []
+    return (min(times), max(times)) if times else (seen.first_ns, seen.last_ns)
+
+
+def is_burst(lost: int, first_ns: int, last_ns: int) -> bool:
+    """Return whether so many segments were lost so close together that a queue or a link failed for a moment."""
+    return lost >= threshold("loss.burst_segments") and (last_ns - first_ns) / 1e6 <= threshold("loss.burst_ms")
 
 
 def _certain(seen: Observed, traffic: Traffic) -> int:

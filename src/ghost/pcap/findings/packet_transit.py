@@ -15,7 +15,7 @@ from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.one_way_captures import was_captured_one_way
 from ghost.pcap.findings.outages import outage_findings
-from ghost.pcap.findings.packet_loss import loss_findings
+from ghost.pcap.findings.packet_loss import is_burst, loss_findings, lost_between
 from ghost.pcap.findings.phrasing import FRAMES, count, few, percent, rate
 from ghost.pcap.findings.rate_policing import merge_policed_loss
 from ghost.pcap.findings.rule_settings import threshold
@@ -47,6 +47,7 @@ def transit_findings(seen: Observed) -> Iterator[Finding]:
     losing = [*lossy, *(traffic for traffic, _ in policed)]
     yield from _silent_ends(seen, in_vain, {(traffic.source, traffic.destination) for traffic in losing})
     yield from _asymmetric(seen)
+    yield from _looped(seen)
 
 
 # --------------------------------------------------------------------------------------------------------- loss
@@ -67,7 +68,10 @@ def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bo
     if (
         lost < threshold("loss.min_segments")
         or traffic.sent < threshold("loss.min_data_segments")
-        or percent(lost, traffic.sent) < threshold("loss.min_pct")
+        or (
+            percent(lost, traffic.sent) < threshold("loss.min_pct")
+            and not is_burst(lost, *lost_between(seen, [traffic]))
+        )
     ):
         return False
     return traffic.capture_gaps <= lost and not (_overtaken(traffic) and 3 * lost < traffic.needless)
@@ -248,4 +252,29 @@ def _one_way_finding(seen: Observed, halves: dict[Path, StreamRows], packets: di
         confidence="high" if captured_so else "medium",
         weight=total,
         measured={"packets": total, "streams": len(every), "pairs": len(halves), "answers": 0},
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- loops
+
+
+def _looped(seen: Observed) -> Iterator[Finding]:
+    """Yield the finding for packets that pass the capture point again and again, unless routers report the loop."""
+    looped = seen.analysis.summary.looped
+    icmp = seen.analysis.icmp
+    if looped is None or any(
+        error.unreachable_dst == looped.dst for error in (icmp.of_kind("ttl_exceeded") if icmp else ())
+    ):
+        return
+    yield make_finding(
+        "routing_loop_captured",
+        severity="HIGH",
+        title=f"Packets from {looped.src} to {looped.dst} loop between routers",
+        detail=f"{count(looped.packets.count, 'packet')} passed the capture point four times or more, with fewer hops"
+        " left each time.",
+        who=Who(looped.src, looped.dst),
+        evidence=[looped.packets.frames],
+        confidence="high" if looped.packets.count >= threshold("routing_loop.min_messages") else "medium",
+        weight=looped.packets.count,
+        measured={"looped": looped.packets.count},
     )

@@ -185,9 +185,8 @@ def _of_view(view: StreamView) -> Columns:
     unacked = np.where((following >= 0) & (acked >= 0), (following - acked) & 0xFFFFFFFF, 0)
     unacked[unacked >= 0x80000000] = 0
     waiting = state[:, L.S_REQUEST_OPEN] > 0
-    fins, resets = sides("fin") > 0, state[:, L.S_FIRST_RST] > 0
-    closed = fins.any(axis=1) | resets
-    until = np.where(closed, state[:, L.S_LAST_TIME], view.capture_end_ns)
+    over = (sides("fin")[:, SERVER] > 0) | (state[:, L.S_FIRST_RST] > 0)  # who closes its side may still be answered
+    until = np.where(over, state[:, L.S_LAST_TIME], view.capture_end_ns)
     wait = np.maximum(until - state[:, L.S_REQUEST_TIME], 0) / 1e6
     return Columns(
         streams=view,

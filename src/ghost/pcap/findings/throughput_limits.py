@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
 from ghost.pcap.array_queries import median, percentiles
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
-from ghost.pcap.findings.observations import MOST_GROUPS, Observed, Path, Traffic, directions, groups_of, sent_by
-from ghost.pcap.findings.path_changes import path_change_findings
+from ghost.pcap.findings.long_paths import delay_findings
+from ghost.pcap.findings.observations import Observed, Path, Traffic, directions, groups_of, sent_by
 from ghost.pcap.findings.phrasing import bit_rate, count, duration, first_frames, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask
@@ -23,7 +22,7 @@ def throughput_findings(seen: Observed) -> Iterator[Finding]:
     bloated = {finding.who.dst: finding for finding in _bloat(seen)}
     yield from bloated.values()
     yield from _small_windows(seen)
-    yield from _delay(seen)
+    yield from delay_findings(seen)
 
 
 # -------------------------------------------------------------------------------------------------- bufferbloat
@@ -277,11 +276,15 @@ def _small_windows(seen: Observed) -> Iterator[Finding]:
     often = (full >= threshold("throughput_limited.min_window_full")) & (
         full * 100 >= threshold("throughput_limited.window_full_pct") * data
     )
+    lasting = (c.last_ns - c.first_ns)[:, None] >= threshold("throughput_limited.min_ms") * 1e6
     # A sender stops short of the edge where no whole segment fits any more.
     to_the_edge = (flight <= window) & (flight > window - largest) & (data >= 10 * np.maximum(flight // 1000, 1))
     limited = (
         (often | to_the_edge | _window_each_round_trip(seen))
-        & (pair_bytes >= threshold("throughput_limited.min_bytes"))
+        & (
+            (pair_bytes >= threshold("throughput_limited.min_bytes"))
+            | ((pair_bytes >= threshold("throughput_limited.min_windows") * flight) & lasting)
+        )
         & (flight <= threshold("throughput_limited.small_window_bytes"))
         & (c.sides("zero_window")[:, ::-1] == 0)
     )
@@ -305,7 +308,8 @@ def _window_each_round_trip(seen: Observed) -> Mask:
     c = seen.columns
     trips = (c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms)[:, None]
     window, data, pair_bytes = c.sides("smallest_window")[:, ::-1], c.sides("data_segments"), c.sides("payload_bytes")
-    seconds = np.maximum((c.last_ns - c.first_ns)[:, None] / 1e9, 1e-6)
+    opening = np.nan_to_num(trips) / 500  # the handshake and the request
+    seconds = np.maximum((c.last_ns - c.first_ns)[:, None] / 1e9 - opening, 1e-6)
     each = pair_bytes / seconds * trips / 1000
     near = (each >= 0.75 * window) & (each <= 1.05 * window)
     whole = pair_bytes >= 0.4 * data * c.sides("mss").min(axis=1, keepdims=True)
@@ -349,36 +353,3 @@ def _window_limited(
         weight=sender.window_full.count,
         measured={"window_bytes": window, "rtt_ms": round(trip, 1), "limit_bps": round(bits)},
     )
-
-
-# -------------------------------------------------------------------------------------------------------- delay
-
-
-def _delay(seen: Observed) -> Iterator[Finding]:
-    c = seen.columns
-    trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
-    clean = ~np.isnan(trips) & (c.syn_retransmissions == 0)
-    slow = clean & (trips >= threshold("delay.handshake_ms"))
-    known: set[Path] = set()
-    pairs = groups_of(np.flatnonzero(slow), c.hosts[:, CLIENT], c.hosts[:, SERVER])
-    for (client, server), rows in islice(pairs, MOST_GROUPS):
-        every = np.flatnonzero(clean & (c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server))
-        middle = median(trips[every])
-        if len(every) < threshold("delay.min_handshakes") or middle < threshold("delay.handshake_ms"):
-            continue
-        near = "the server" if median(c.syn_to_syn_ack_ms[every]) >= middle / 2 else "the client"
-        source, destination = c.host(client), c.host(server)
-        known.add((source, destination))
-        yield make_finding(
-            "delay",
-            severity="MEDIUM",
-            title=f"A round trip between {source} and {destination} takes {duration(middle)}",
-            detail=f"Median of {count(len(every), 'TCP handshake')}; fastest {duration(float(trips[every].min()))},"
-            f" slowest {duration(float(trips[every].max()))}. Most of it lies between the capture point and {near}.",
-            who=Who(source, destination),
-            evidence=([s.first_frame] for s in seen.worst(rows, (trips[rows] * 1000).astype(np.int64))),
-            confidence="medium",
-            weight=len(every),
-            measured={"handshakes": len(every), "median_rtt_ms": round(middle, 1)},
-        )
-    yield from path_change_findings(seen, trips, clean, known)

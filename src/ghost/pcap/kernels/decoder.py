@@ -26,9 +26,10 @@ from ghost.pcap.array_types import (
     Vector,
 )
 from ghost.pcap.kernels.address_table import intern_address, place_addresses
-from ghost.pcap.kernels.duplicates import RECENT_ROOM, mostly_duplicates, note_duplicate
+from ghost.pcap.kernels.duplicates import LOOPED, RECENT_ROOM, mostly_duplicates, note_duplicate
 from ghost.pcap.kernels.payload_signatures import datagram_mark
 from ghost.pcap.kernels.tunnel_headers import ethernet_in_mpls, inside_gtp, plain_vxlan
+from ghost.pcap.model import LoopedPackets, Occurrences
 from ghost.pcap.protocols.tls_handshake_records import OPENED_ROOM
 from ghost.pcap.tcp.tcp_header import decode_tcp
 
@@ -373,6 +374,14 @@ class Decoder:
         self._kernels(place_addresses)(
             self._vector(self._table), self._vector(self._slots), self._vector(self._counters)
         )
+
+    def looped(self) -> LoopedPackets | None:
+        """Return the packets that came by again and again with fewer hops left; None where fewer than two did."""
+        count, source, destination, *frames = self._recent[LOOPED:].tolist()
+        if count < 2:
+            return None
+        shown = tuple(frame for frame in frames if frame)
+        return LoopedPackets(self.address(source), self.address(destination), Occurrences(count, shown))
 
     def address(self, number: int) -> str:
         """Text of an address id."""

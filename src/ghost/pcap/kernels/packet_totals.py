@@ -10,7 +10,7 @@ from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array, PacketRows, PacketTotals
 from ghost.pcap.file.capture_reader import LINK_NAMES, FileFacts
 from ghost.pcap.kernels.undecoded_packets import REASON_ROW, REASONS, note_unread, unread
-from ghost.pcap.model import CaptureSummary, Occurrences
+from ghost.pcap.model import CaptureSummary, LoopedPackets, Occurrences
 
 _TRANSPORTS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 51: "ah", 58: "icmpv6", 132: "sctp"}
 _MARK_NAMES = {
@@ -125,7 +125,13 @@ class Tally:
         return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
     def summary(
-        self, name: str, facts: FileFacts, unreadable: int, conversations: Array, copies: Occurrences
+        self,
+        name: str,
+        facts: FileFacts,
+        unreadable: int,
+        conversations: Array,
+        copies: Occurrences,
+        looped: LoopedPackets | None,
     ) -> CaptureSummary:
         """Return the summary of the file `name`.
 
@@ -157,6 +163,7 @@ class Tally:
             fragments=totals[T_FRAGMENTS],
             backward_timestamps=totals[T_BACKWARD],
             duplicate_packets=Occurrences(twins + copies.count, tuple(twin_frames[: L.SAMPLE_FRAMES])),
+            looped=looped,
             unread=unread(self._totals[_UNREAD:], conversations, unreadable),
             notes=notes,
         )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from ghost.pcap.model.capture_section import (
     CaptureSummary,
+    LoopedPackets,
     Unread,
 )
 from ghost.pcap.model.dns_section import (
@@ -104,6 +105,7 @@ __all__ = [
     "HttpSection",
     "IcmpError",
     "IcmpSection",
+    "LoopedPackets",
     "NtpSection",
     "NtpServer",
     "Occurrences",

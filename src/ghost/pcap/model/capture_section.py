@@ -23,6 +23,16 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopedPackets:
+    """Packets that passed the capture point four times or more, with fewer hops left each time."""
+
+    src: str
+    dst: str
+    """Of the first of them."""
+    packets: Occurrences
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureSummary:
     file: str
     """The file's name without its directory."""
@@ -58,6 +68,7 @@ class CaptureSummary:
     """Packets stamped earlier than the one before them."""
     duplicate_packets: Occurrences = field(default_factory=Occurrences)
     """The same IP packet (addresses, IP id, sequence, TCP timestamp) seen again just after: captured or sent twice."""
+    looped: LoopedPackets | None = None
     unread: tuple[Unread, ...] = ()
     """What was not decoded, most packets first."""
     notes: tuple[str, ...] = ()

@@ -154,7 +154,9 @@ class StreamView(Sequence[Stream]):
         else:
             teardown = "fin" if all(fins) else "half_closed" if any(fins) else "open"
         if row[L.S_REQUEST_OPEN]:
-            until = self._end if teardown == "open" else row[L.S_LAST_TIME]
+            # Who asks and closes its side may still be answered.
+            over = row[L.S_FIRST_RST] or fins[1]
+            until = row[L.S_LAST_TIME] if over else self._end
             wait = max(until - row[L.S_REQUEST_TIME], 0) / 1e6
         return Stream(
             stream_id=number,

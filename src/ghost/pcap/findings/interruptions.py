@@ -1,0 +1,93 @@
+"""Rule for interruptions: for seconds nothing passes between hosts, then they go on. A rate of loss would mislead.
+
+An end that falls silent for good is in `outages`. Here it is heard again: what was sent to it meanwhile was repeated by
+timers, and nearly all that was lost lies in that one silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_finding
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.observations import Observed, Traffic, sent_by
+from ghost.pcap.findings.phrasing import FRAMES, count, duration, span
+from ghost.pcap.findings.rule_settings import threshold
+
+Window: TypeAlias = tuple[int, int]
+"""When the receiver was last heard, and first again, ns since 1970."""
+_MS = 1_000_000
+
+
+def interruption(seen: Observed, way: Traffic) -> Window | None:
+    """Return the silence in which nearly all was lost that this direction lost; None if there is no such silence."""
+    c, clock = seen.columns, seen.analysis.clock
+    rows, sides = seen.of_path((way.source, way.destination))
+    lost = c.lost()[rows, sides]
+    rows, sides, lost = rows[lost > 0], sides[lost > 0], lost[lost > 0]
+    if clock is None or not len(rows):
+        return None
+    begin = c.sides("silent_from_ns")[rows, 1 - sides]
+    end = begin + c.sides("longest_silence_ms")[rows, 1 - sides] * _MS
+    last = np.array([clock.at(int(frame)) if frame else 0 for frame in c.sides("last_lost_frame")[rows, sides]])
+    within = (begin > 0) & (end - begin >= threshold("interruption.min_silence_ms") * _MS) & (last <= end + _MS)
+    within &= c.sides("rto_retransmissions")[rows, sides] >= threshold("rto_loss.min_repeats_in_vain")
+    if not within.any() or lost[within].sum() < threshold("interruption.min_share") * lost.sum():
+        return None
+    first, until = int(begin[within].max()), int(end[within].min())
+    return (first, until) if until - first >= threshold("interruption.min_silence_ms") * _MS else None
+
+
+def interruption_findings(seen: Observed, windows: Mapping[Traffic, Window]) -> Iterator[Finding]:
+    """Yield one finding for the directions that share an end and a moment."""
+    for some in _at_one_moment(windows):
+        for places in group_paths(seen, [(way.source, way.destination) for way in some]):
+
+            def make(ways: Sequence[Traffic]) -> Finding:
+                return _interrupted(seen, ways, windows)
+
+            yield merged_finding([some[n] for n in places], make, lambda way: Who(way.source, way.destination))
+
+
+def _at_one_moment(windows: Mapping[Traffic, Window]) -> Iterator[list[Traffic]]:
+    """Yield the directions whose silences overlap."""
+    some: list[Traffic] = []
+    until = 0
+    for way, (begin, end) in sorted(windows.items(), key=lambda item: item[1]):
+        if some and begin > until:
+            yield some
+            some = []
+        until = min(until, end) if some else end
+        some.append(way)
+    if some:
+        yield some
+
+
+def _interrupted(seen: Observed, ways: Sequence[Traffic], windows: Mapping[Traffic, Window]) -> Finding:
+    ways = sorted(ways, key=lambda way: -way.lost)
+    worst = ways[0]
+    first, last = max(windows[way][0] for way in ways), min(windows[way][1] for way in ways)
+    lasted = (last - first) / _MS
+    source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
+    hosts = max(len({getattr(way, end) for way in ways}) for end in ("source", "destination"))
+    serious = lasted >= threshold("interruption.high_ms") or hosts >= threshold("interruption.high_hosts")
+    rows, sides = seen.of_path((worst.source, worst.destination))
+    examples = seen.worst(rows, seen.columns.lost()[rows, sides], FRAMES)
+    return make_finding(
+        "rto_loss_interruption",
+        severity="HIGH" if serious else "MEDIUM",
+        title=f"Nothing passed between {source} and {destination} for {duration(lasted)}, {span(first, last)}",
+        detail=f"Last heard before, and heard again after that time; {count(sum(way.lost for way in ways), 'segment')}"
+        f" sent meanwhile were lost, most by timers in vain. Before and after it the path works.",
+        who=Who(worst.source, worst.destination, examples[0].server.endpoint.port if examples else None),
+        evidence=(side.rto_retransmissions.frames for side in sent_by(worst.source, examples)),
+        confidence="high" if hosts > 1 or len(rows) > 1 else "medium",
+        weight=sum(way.lost for way in ways),
+        measured={"lost": sum(way.lost for way in ways), "interrupted_ms": round(lasted)}
+        | ({"paths": len(ways)} if len(ways) > 1 else {}),
+        times=(first, last),
+    )
