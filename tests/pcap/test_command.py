@@ -58,8 +58,9 @@ def test_one_capture_gives_a_headline_and_the_paths_of_four_private_files(
     directories = ("--semantic-dir", tmp_path / "s", "--report-dir", tmp_path / "r")
     ran = run_apart(shared_captures / "wikipedia.pcap", *directories)
     assert ran.returncode == 0, ran.stderr
-    headline, *lines = ran.stdout.splitlines()
+    headline, unusual, *lines = ran.stdout.splitlines()
     assert headline == "INFO: No fault recognised in this capture"
+    assert unusual == "  unusual: 4 lookups failed or stayed unanswered at first, and a later one succeeded"
     paths = [Path(line) for line in lines]
     assert paths == [
         tmp_path / "s" / "wikipedia_semantic.json",
@@ -76,9 +77,10 @@ def test_one_capture_gives_a_headline_and_the_paths_of_four_private_files(
 
 def test_the_headline_tells_severity_fault_owner_and_first_step(shared_captures: Path, tmp_path: Path) -> None:
     ran = run(shared_captures / "tcp__option-sack.pcap", cwd=tmp_path)
-    what, owner, first, *_ = ran.stdout.splitlines()
+    what, owner, time, first, *_ = ran.stdout.splitlines()
     assert what == "HIGH: 127.0.0.1 gets no answer from 127.0.0.1:80"
     assert owner.startswith("  owner: ")
+    assert time == "  time: 2019-10-04 01:23:57 to 01:24:10 UTC"
     assert first.startswith("  first step, on ")
 
 
@@ -438,7 +440,7 @@ def test_a_file_name_cannot_disturb_the_terminal(shared_captures: Path, tmp_path
     ran = run_apart(hostile, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "\x1b" not in ran.stdout + ran.stderr
-    assert len(ran.stdout.splitlines()) == 5, "a headline and four paths"
+    assert len(ran.stdout.splitlines()) == 7, "a headline, what is unusual, and four paths"
     missing = run(tmp_path / "c\x1b[2J\nd.pcap")
     assert "\x1b" not in failure(missing)
 
@@ -452,7 +454,7 @@ def test_a_file_name_that_is_no_text_in_a_locale_without_unicode_is_no_obstacle(
     environment = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii:strict", "PATH": os.environ["PATH"]}
     ran = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert len(ran.stdout.splitlines()) == 5
+    assert len(ran.stdout.splitlines()) == 7
 
 
 @pytest.mark.parametrize(

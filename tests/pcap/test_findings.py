@@ -683,7 +683,8 @@ def test_a_slow_server_is_told_from_a_cold_cache() -> None:
 
 
 def test_a_healthy_capture_says_so_with_numbers() -> None:
-    finding = only(of_streams(*(stream(source_port=50_000 + n) for n in range(12))))
+    answered = Statistics(1, 5.0, 5.0, 5.0, 5.0)
+    finding = only(of_streams(*(stream(source_port=50_000 + n, response_ms=answered) for n in range(12))))
     assert (finding.kind, finding.severity, finding.blame, finding.confidence) == ("none", "INFO", "none", "high")
     assert "1,000 packets" in finding.detail
     assert "12 of 12 handshakes" in finding.detail

@@ -51,7 +51,8 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     attack_patterns        floods and scans
     syn_floods             SYN floods, told from crowds of clients
     decoding_coverage      packets that could not be decoded
-    capture_quality        what the capture lacks; the healthy verdict
+    capture_quality        what the capture lacks; the verdict without a fault
+    unusual                what looks unusual although no rule calls it a fault
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ghost.pcap.findings.attack_patterns import threats_in
-from ghost.pcap.findings.capture_quality import capture_findings, healthy
+from ghost.pcap.findings.capture_quality import capture_findings, no_fault
 from ghost.pcap.findings.connection_aborts import abort_findings
 from ghost.pcap.findings.connection_setup import connection_setup_findings
 from ghost.pcap.findings.correlation import with_lower_confidence, without_explained
@@ -113,7 +114,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
     ]
     found = with_lower_confidence(without_explained(found))
     if all(finding.kind in ABOUT_THE_CAPTURE for finding in found) and not is_mostly_undecoded(analysis.summary):
-        found.append(healthy(analysis))
+        found.append(no_fault(seen, found))
     ranked = sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))
     told = with_times_and_names(seen, ranked[:MOST])
     return tuple(replace(finding, id=f"F{number}") for number, finding in enumerate(told, 1))

@@ -1,8 +1,10 @@
-"""Rules about the capture itself: missing packets, copies, and the summary of a healthy one."""
+"""Rules about the capture itself: missing packets, copies, and what is said where no fault was recognised."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from ghost.pcap.findings.decoding_coverage import counted_only, decoding_findings, judged_packets, unread_pct
 from ghost.pcap.findings.finding import Finding, Who
@@ -10,7 +12,8 @@ from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.phrasing import count, duration, few, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.model import Analysis
+from ghost.pcap.findings.unusual import unusual
+from ghost.pcap.model import Analysis, CaptureSummary
 
 NOBODY = Who("-", "-")
 
@@ -83,9 +86,10 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
         )
 
 
-def healthy(analysis: Analysis) -> Finding:
-    """Return the finding `none`, with the numbers that support it."""
-    summary = analysis.summary
+def no_fault(seen: Observed, findings: Sequence[Finding]) -> Finding:
+    """Return the finding `none`: what was judged, and what looks unusual in it."""
+    analysis, summary = seen.analysis, seen.analysis.summary
+    odd = unusual(seen, findings)
     empty = analysis.is_empty
     some_unread = unread_pct(summary) >= threshold("not_decoded.min_pct")
     size = f"{count(summary.total_packets, 'packet')} in {duration(summary.duration_seconds * 1000)}."
@@ -102,18 +106,37 @@ def healthy(analysis: Analysis) -> Finding:
         else " ".join([size, *_numbers(analysis), *_not_judged(analysis)]),
         who=NOBODY,
         evidence=[],
-        confidence=_confidence(analysis),
+        confidence=_confidence(seen, odd=len(odd)),
+        unusual=odd,
     )
 
 
-def _confidence(analysis: Analysis) -> str:
-    """Return the confidence of the finding `none`, by the share of packets that were decoded."""
-    summary = analysis.summary
+def _confidence(seen: Observed, *, odd: int) -> str:
+    """Return the confidence of the finding `none`, by how much of the packets, the exchanges and the time there is."""
+    summary = seen.analysis.summary
     judged = judged_packets(summary)
-    if judged == 0 or unread_pct(summary) >= threshold("not_decoded.min_pct"):
+    if judged == 0 or unread_pct(summary) >= threshold("not_decoded.min_pct") or is_cut_short(summary):
         return "low"
     guessed = percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct")
-    return "medium" if guessed or judged < threshold("none.min_packets") else "high"
+    whole = _whole_exchanges(seen)
+    if not whole or judged < threshold("none.min_packets"):
+        return "low" if odd or not whole else "medium"
+    long = summary.duration_seconds * 1000 >= threshold("none.min_ms")
+    return "high" if long and not odd and not guessed and whole >= threshold("none.min_exchanges") else "medium"
+
+
+def _whole_exchanges(seen: Observed) -> int:
+    """Return how many exchanges the capture holds from beginning to end: connections, lookups and pings."""
+    c, analysis = seen.columns, seen.analysis
+    answered = np.bincount(c.samples("response_ms")[0], minlength=len(c)) > 0
+    connections = int(((c.handshake == "completed") & answered).sum())
+    lookups = analysis.dns.responses_total if analysis.dns else 0
+    return connections + lookups + (analysis.icmp.echo_pairs_matched if analysis.icmp else 0)
+
+
+def is_cut_short(summary: CaptureSummary) -> bool:
+    """Return whether the snap length cut so many packets that what programs say is mostly not in the file."""
+    return percent(summary.cut_packets, summary.total_packets) >= threshold("capture_incomplete.cut_pct")
 
 
 def _not_judged(analysis: Analysis) -> Iterator[str]:

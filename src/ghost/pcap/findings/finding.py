@@ -60,6 +60,10 @@ class Finding:
     last_ns: int | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     """Names of the hosts in `who`, as DNS answers, TLS and HTTP of the capture show them."""
+    unusual: tuple[str, ...] = ()
+    """Of kind `none`: what looks unusual in the capture, a sentence each."""
+    name: str | None = None
+    """The DNS name or server name that it is about, if it is about one."""
     id: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,6 +80,8 @@ class Finding:
             **({"first_utc": utc(self.first_ns)} if self.first_ns is not None else {}),
             **({"last_utc": utc(self.last_ns)} if self.last_ns is not None else {}),
             **({"measured": dict(self.measured)} if self.measured else {}),
+            **({"name": self.name} if self.name else {}),
+            **({"unusual": list(self.unusual)} if self.unusual else {}),
             "evidence": list(self.evidence),
             "cause": self.cause,
             "remediation": [{"command": remedy.command, "run_on": remedy.run_on} for remedy in self.remediation],

@@ -50,6 +50,7 @@ def make_finding(
     other_pairs: tuple[Who, ...] = (),
     dated_by: Iterable[int] = (),
     times: tuple[int, int] | None = None,
+    unusual: tuple[str, ...] = (),
     **named: str | None,
 ) -> Finding:
     """Return the finding of a case.
@@ -84,6 +85,8 @@ def make_finding(
         frames=(frames[0], frames[-1]) if frames else None,
         first_ns=times[0] if times else None,
         last_ns=times[1] if times else None,
+        unusual=unusual,
+        name=named.get("name"),
     )
 
 

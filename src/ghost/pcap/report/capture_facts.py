@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import ghost
 from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding, Remedy
-from ghost.pcap.findings.phrasing import count, duration, few, percent, rate
+from ghost.pcap.findings.phrasing import count, duration, few, percent, rate, span
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import Analysis, CaptureSummary, Statistics
 
@@ -156,6 +156,16 @@ def new_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Re
         yield finding, fresh
 
 
+def context(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield when a finding was seen, the names of its hosts, and what looks unusual, as (heading, text)."""
+    if finding.first_ns is not None and finding.last_ns is not None:
+        yield "Time", span(finding.first_ns, finding.last_ns)
+    if finding.names:
+        yield "Names", "; ".join(f"{host} is {name}" for host, name in finding.names.items())
+    if finding.unusual:
+        yield "Unusual", "; ".join(finding.unusual)
+
+
 def verdict_word(worst: Finding) -> str:
     """Return the severity, `NOT READ` or `NO PACKETS`; INFO, where no fault was recognised."""
     if worst.kind == "not_decoded" and worst.measured["not_decoded_pct"] >= threshold("not_decoded.blind_pct"):
@@ -164,11 +174,13 @@ def verdict_word(worst: Finding) -> str:
 
 
 def headline(findings: Sequence[Finding]) -> list[str]:
-    """Return the headline: severity and fault, owner, first step, in one to three lines of plain text."""
+    """Return the headline: severity and fault, owner, first step, in a few lines of plain text."""
     worst = findings[0]
+    lines = [f"{verdict_word(worst)}: {worst.title}"]
     if worst.kind == "none":
-        return [f"{verdict_word(worst)}: {worst.title}"]
-    lines = [f"{verdict_word(worst)}: {worst.title}", f"  owner: {OWNERS[worst.blame]}, {worst.confidence} confidence"]
+        return lines + [f"  unusual: {sentence}" for sentence in worst.unusual]
+    lines.append(f"  owner: {OWNERS[worst.blame]}, {worst.confidence} confidence")
+    lines += [f"  {heading.lower()}: {text}" for heading, text in context(worst)]
     if worst.remediation:
         lines.append(f"  first step, on {worst.remediation[0].run_on}: {worst.remediation[0].command}")
     more = len(faults(findings[1:]))

@@ -16,6 +16,7 @@ from ghost.pcap.model import Analysis
 from ghost.pcap.report.capture_facts import (
     METHOD,
     OWNERS,
+    context,
     kinds_of_traffic,
     limits,
     measurements,
@@ -81,6 +82,7 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
         yield table(f"All {len(findings)} findings, worst first", ("Severity", "Finding", "Owner"), rows)
     for place, (finding, fresh) in enumerate(new_remedies(findings)):
         rest: list[tuple[str, Content]] = [
+            *context(finding),
             ("Cause", finding.cause),
             ("Owner", f"{OWNERS[finding.blame]} ({finding.confidence} confidence)"),
             ("Frames", _frames(finding)),

@@ -10,6 +10,7 @@ from ghost.pcap.model import Analysis
 from ghost.pcap.report.capture_facts import (
     METHOD,
     OWNERS,
+    context,
     faults,
     limits,
     measurements,
@@ -77,10 +78,17 @@ def _headline(findings: Sequence[Finding], level: str) -> Iterator[str]:
     if worst.kind == "none":
         yield f"{level} {verdict_word(worst).capitalize()}: {markdown(worst.title)}"
         yield f"**Seen:** {markdown(worst.detail)}  "
-        yield markdown(worst.cause)
+        yield f"**Confidence:** {worst.confidence}. {markdown(worst.cause)}"
+        if worst.unusual:
+            yield ""
+            yield "**Unusual in it:**"
+            yield ""
+            yield from (f"- {markdown(sentence)}" for sentence in worst.unusual)
         return
     yield f"{level} {verdict_word(worst)}: {markdown(worst.title)}"
     yield f"**Seen:** {markdown(worst.detail)}  "
+    for heading, text in context(worst):
+        yield f"**{heading}:** {markdown(text)}  "
     yield f"**Owner:** {OWNERS[worst.blame]}, {worst.confidence} confidence. {markdown(worst.cause)}  "
     if worst.remediation:
         yield f"**First step**, on {markdown(worst.remediation[0].run_on)}: {code(worst.remediation[0].command)}"
@@ -124,6 +132,7 @@ def _root_causes(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"### {finding.id}: {markdown(finding.title)}"
         yield ""
         yield f"- **Observation:** {markdown(finding.detail)} Frames: {_frames(finding)}."
+        yield from (f"- **{heading}:** {markdown(text)}" for heading, text in context(finding))
         yield f"- **Cause:** {markdown(finding.cause)}"
         yield f"- **Owner:** {OWNERS[finding.blame]} ({finding.confidence} confidence)"
         yield ""

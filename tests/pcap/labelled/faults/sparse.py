@@ -96,10 +96,10 @@ def one_lookup_late(office: Office) -> None:
 
 
 @FAULTS.add("rto_loss", "network", seconds=40.0, points=("between",))
-def thirteen_seconds_without_a_way(office: Office) -> None:
+def nine_seconds_without_a_way(office: Office) -> None:
     """A tunnel fails over: ten clients work before and after, and nothing passes between."""
     office.background(server_port=other_port(office))
-    down = ((8.0, 21.0),)
+    down = ((8.0, 17.0),)
     clients = [office.new_host() for _ in range(10)]
     for n, client in enumerate(clients):
         path = office.new_path(client, office.server)

@@ -13,7 +13,7 @@ from ghost.pcap.findings import Finding
 from ghost.pcap.findings.stream_columns import SERVER, columns_of
 from ghost.pcap.model import Analysis, Stream
 from ghost.pcap.report.semantic.token_budget import dump, estimated_tokens
-from ghost.pcap.report.semantic.value_format import DETAILS, finding_entry, present
+from ghost.pcap.report.semantic.value_format import DETAILS, finding_entry, moment, present
 
 _Talk = tuple[str, str, str, int | None]
 """Client, server, protocol and port."""
@@ -32,6 +32,8 @@ def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[s
     capture = {
         "file": safe_text.name(summary.file),
         "packets": summary.total_packets,
+        "first_utc": moment(summary.first_ns),
+        "last_utc": moment(summary.last_ns),
         "seconds": round(summary.duration_seconds, 3),
         "protocols": dict(list(summary.protocols_present.items())[:8]),
     }

@@ -1,0 +1,152 @@
+"""What looks unusual in a capture although no rule calls it a fault: a person decides whether it matters.
+
+A rule speaks when numbers prove something. Whoever reads "no fault recognised" still wants to know what was slowest,
+what was lost and who gave up, since the complaint may be about just that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ghost.pcap.array_queries import distinct, median
+from ghost.pcap.findings.finding import Finding
+from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.phrasing import at, clock, count, duration, few, percent, rate
+from ghost.pcap.findings.rule_settings import threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER
+
+MOST = 8
+"""More are no list that anybody reads."""
+_MS = 1_000_000
+
+
+def unusual(seen: Observed, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return sentences, what keeps people waiting first; what a finding says of the same host is left out."""
+    told = {(finding.kind, finding.who.dst) for finding in findings}
+    sentences = [
+        *_slow_answers(seen, told),
+        *_slow_lookups(seen, told),
+        *_half_closed(seen),
+        *_round_trips(seen, told),
+        *_losses(seen, told),
+        *_pings(seen),
+        *_aborts(seen, told),
+        *_client_errors(seen, told),
+        *_late_openings(seen, told),
+    ]
+    return tuple(sentences[:MOST])
+
+
+_Told = set[tuple[str, str]]
+
+
+def _slow_answers(seen: Observed, told: _Told) -> Iterator[str]:
+    c = seen.columns
+    rows, times = c.samples("response_ms")
+    late = rows[times >= threshold("unusual.answer_ms")]
+    for (service,), some in groups_of(distinct(late), seen.service):
+        host, port = seen.name_of(service)
+        if {("slow_application", host), ("http_slow", host)} & told:
+            continue
+        mine = times[seen.service[rows] == service]
+        typical, slowest = median(mine), float(mine.max())
+        if len(mine) > 1 and slowest < threshold("unusual.ratio") * typical:
+            continue
+        worst = some[np.argmax([times[rows == row].max() for row in some.tolist()])]
+        beside = f" (median of {len(mine)}: {duration(typical)})" if len(mine) > 1 else ""
+        since = clock(int(c.first_ns[worst]))
+        yield f"slowest answer of {at(host, port)}: {duration(slowest)}{beside}, on a connection begun {since}"
+
+
+def _slow_lookups(seen: Observed, told: _Told) -> Iterator[str]:
+    dns = seen.analysis.dns
+    for query in dns.slow[:1] if dns else ():
+        if ("dns_slow", query.server) not in told and (query.latency_ms or 0) >= threshold("unusual.lookup_ms"):
+            yield f"slowest DNS answer of {query.server}: {duration(query.latency_ms or 0)} (frame {query.frame})"
+    if dns and dns.recovered_total:
+        again = count(dns.recovered_total, "lookup")
+        yield f"{again} failed or stayed unanswered at first, and a later one succeeded"
+
+
+def _half_closed(seen: Observed) -> Iterator[str]:
+    """One side closed, and the other neither answered nor closed."""
+    c = seen.columns
+    fin = c.sides("fin") > 0
+    alone = fin[:, CLIENT] & ~fin[:, SERVER] & ~(c.sides("rst") > 0).any(axis=1)
+    waited = (seen.last_ns - c.last_ns) / _MS
+    rows = np.flatnonzero(alone & (waited >= threshold("unusual.half_closed_ms")))
+    for (service,), some in groups_of(rows, seen.service):
+        number = count(len(some), "connection")
+        yield f"{at(*seen.name_of(service))} left {number} half-closed for up to {duration(float(waited[some].max()))}"
+
+
+def _round_trips(seen: Observed, told: _Told) -> Iterator[str]:
+    c = seen.columns
+    trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
+    slow = np.flatnonzero(trips >= threshold("unusual.round_trip_ms"))
+    for (client, server), some in groups_of(slow, c.hosts[:, CLIENT], c.hosts[:, SERVER]):
+        if {("delay", c.host(server)), ("bufferbloat", c.host(server))} & told:
+            continue
+        every = trips[(c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server)]
+        every = every[~np.isnan(every)]
+        slowest = f"{duration(float(every.max()))} ({count(len(some), 'slow handshake')})"
+        ends = f"{c.host(client)} and {c.host(server)}"
+        yield f"round trips between {ends}: median {duration(median(every))}, slowest {slowest}"
+    for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
+        trip = path.rtt_ms
+        if trip and ("delay", path.dst) not in told and trip.max >= threshold("unusual.round_trip_ms"):
+            spread = f"{duration(trip.min)} to {duration(trip.max)}"
+            yield f"pings of {path.dst} take {spread} (median {duration(trip.median)})"
+
+
+def _losses(seen: Observed, told: _Told) -> Iterator[str]:
+    for way in seen.impaired_directions():
+        if way.lost >= 2 and not {(kind, way.destination) for kind in ("loss", "rto_loss", "mtu_black_hole")} & told:
+            yield f"{way.lost} of {way.sent:,} segments from {way.source} to {way.destination} lost and sent again"
+
+
+def _pings(seen: Observed) -> Iterator[str]:
+    for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
+        if path.unmatched and path.replies:
+            share = rate(percent(path.unmatched, path.requests))
+            yield f"{path.unmatched} of {path.requests} pings of {path.dst} unanswered ({share})"
+
+
+def _aborts(seen: Observed, told: _Told) -> Iterator[str]:
+    c = seen.columns
+    opened = np.isin(c.handshake, ("completed", "not_seen"))
+    rst, after = c.sides("rst") > 0, c.sides("rst_after_fin") > 0
+    for side, who in ((CLIENT, "client"), (SERVER, "server")):
+        rows = np.flatnonzero(opened & rst[:, side] & ~after[:, side] & ~rst[:, 1 - side])
+        for (service,), some in list(groups_of(rows, seen.service))[:MOST_GROUPS]:
+            host, port = seen.name_of(service)
+            if {(kind, host) for kind in ("mid_session_reset", "third_party_reset", "idle_timeout")} & told:
+                continue
+            total = int((opened & (seen.service == service)).sum())
+            first = clock(int(c.last_ns[some].min()))
+            connections = f"{len(some)} of {count(total, 'connection')} to {at(host, port)}"
+            yield f"{connections} reset by the {who}, the first at {first}"
+
+
+def _client_errors(seen: Observed, told: _Told) -> Iterator[str]:
+    http = seen.analysis.http
+    errors = [error for error in http.errors if 400 <= error.status < 500] if http else []
+    for server, port in dict.fromkeys((error.server, error.port) for error in errors):
+        if ("http_4xx", server) not in told:
+            some = [error for error in errors if (error.server, error.port) == (server, port)]
+            answers = int(seen.to_service(server, port)[seen.columns.samples("response_ms")[0]].sum())
+            codes = few([f"{error.status} ({error.count})" for error in some])
+            number = sum(error.count for error in some)
+            yield f"{number} of {max(answers, number)} HTTP answers of {at(server, port)} are client errors: {codes}"
+
+
+def _late_openings(seen: Observed, told: _Told) -> Iterator[str]:
+    """SYNs that had to be repeated, and were answered in the end."""
+    c = seen.columns
+    rows = np.flatnonzero((c.syn_retransmissions > 0) & (c.handshake == "completed"))
+    for (service,), some in groups_of(rows, seen.service):
+        host, port = seen.name_of(service)
+        if ("syn_unanswered", host) not in told:
+            yield f"{count(len(some), 'connection')} to {at(host, port)} opened only after its SYN was repeated"
