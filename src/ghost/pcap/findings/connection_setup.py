@@ -177,7 +177,7 @@ def _finding(
         where = f"port {port} of {len(hosts)} hosts, such as {address}"
     asks = f"{source} gets" if len(clients) == 1 else f"{len(clients)} clients get"
     late = int(seen.served[rows].sum())
-    answered = f"{late} answered late, the others never" if late else "none answered"
+    answered = "none answered" if not late else "all answered late" if late == len(rows) else f"{late} answered late"
     longest = float((c.last_ns[rows] - c.first_ns[rows]).max()) / 1e6
     tried = f", tried for up to {duration(longest)}" if longest else ""
     return make_finding(

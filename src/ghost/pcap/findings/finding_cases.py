@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -97,10 +98,30 @@ def remediation_of(case: str, **values: object) -> tuple[Remedy, ...]:
     nothing that a stranger sent becomes part of a command somebody pastes.
     """
     safe = {key: _plain(key, value) for key, value in values.items() if value is not None}
-    return tuple(
+    every = [
         Remedy(_fill(command, safe, quote=True), _fill(host, safe, quote=False))
         for host, command in load_cases()[case].remediation
-    )
+    ]
+    ours = tuple(remedy for remedy in every if not _is_public(remedy.run_on))
+    return ours if ours or not every else _from_here(safe)
+
+
+def _is_public(host: str) -> bool:
+    """Return whether commands would run on a public address: nobody who reads this can log in there. A machine of Azure
+    never sees its own public address."""
+    try:
+        return ipaddress.ip_address(host.rpartition(" ")[2]).is_global
+    except ValueError:
+        return False
+
+
+def _from_here(safe: Mapping[str, str]) -> tuple[Remedy, ...]:
+    """Return a look at a public host from the end that is ours, if either is."""
+    ends = [safe.get("src", ""), safe.get("dst", "")]
+    ours = [end for end in ends if not _is_public(end)] or ["a client"]
+    there = next((end for end in ends if _is_public(end)), "")
+    command = f"nc -vz -w 3 {there} {safe['port']}" if "port" in safe else f"mtr -n -r -c 20 {there}"
+    return (Remedy(command, ours[0]),)
 
 
 def _plain(key: str, value: object) -> str:

@@ -130,7 +130,7 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
     silent = distinct(c.hosts[rows, 1 - side])
     moment, first = int(heard.max()), int(heard.min())
     longest = float((c.last_ns[rows] - heard).max()) / _MS
-    what = "client" if side == SERVER else "host"
+    what, falls = "client" if side == SERVER else "host", "falls" if len(silent) == 1 else "fall"
     of_whom = f"of {ends[side]} " if len(distinct(c.hosts[rows, side])) == 1 else ""
     begun = (moment - seen.first_ns) / _MS
     total = int(repeats[:, side].sum())
@@ -138,7 +138,7 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
     return make_finding(
         "rto_loss_outage",
         severity="HIGH",
-        title=f"{count(len(silent), what)} {of_whom}fall{'s' if len(silent) == 1 else ''} silent at one moment, {duration(begun)} into the capture",
+        title=f"{count(len(silent), what)} {of_whom}{falls} silent at one moment, {duration(begun)} into the capture",
         detail=f"{count(len(rows), 'connection')}: {count(len(silent), 'host')} last heard at {clock(moment)}, within"
         f" {duration((moment - first) / _MS)} of each other; nothing that was sent to them since"
         f" was acknowledged; data was repeated {count(total, 'time')} by timeouts, for up to {duration(longest)}.",

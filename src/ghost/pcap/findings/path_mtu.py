@@ -92,6 +92,7 @@ def _holes_that_stay(seen: Observed) -> Mask:
     arrive. Loss is repaired within a round trip or a timer."""
     c = seen.columns
     gap = (c.sides("lost_segments") > 0) & (c.sides("lost_upstream") == 0) & (c.sides("capture_gaps") == 0)
+    gap &= c.sides("lost_segments") > c.sides("reordered")  # what is only overtaken fills its gap
     gap &= c.sides("acked_unseen")[:, ::-1] == 0
     largest, mss = c.sides("largest_segment"), c.sides("mss").min(axis=1, keepdims=True)
     small = (mss > 0) & (largest + 12 < mss)
@@ -127,8 +128,8 @@ def _black_hole(path: Path, messages: list[IcmpError], side_and_stream: tuple[Di
             frames.append(side.rto_retransmissions.frames)
         else:
             parts.append(
-                f"a gap in what {source} sends is never filled although {side.largest_segment} bytes behind it arrive:"
-                " full-size segments do not arrive here"
+                f"a gap in what {source} sends is never filled, and what comes behind it has at most"
+                f" {side.largest_segment} bytes: full-size segments do not arrive here"
             )
             frames.append(side.lost_segments.frames)
     text = "; ".join(parts)

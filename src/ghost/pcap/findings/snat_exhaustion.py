@@ -162,6 +162,7 @@ def _finding(seen: Observed, found: Sequence[Exhausted]) -> Finding:
     host, port = seen.name_of(worst.service)
     failed = np.concatenate([each.failed for each in found])
     served = sum(each.served for each in found)
+    late = int(seen.served[failed].sum())
     several = len(found) > 1
     clients = f"{len(found)} clients" if several else worst.client
     each_holds = " of each" if several else ""
@@ -171,8 +172,9 @@ def _finding(seen: Observed, found: Sequence[Exhausted]) -> Finding:
         severity="HIGH",
         title=f"New connections of {clients} to {at(host, port)} fail while {worst.ports}{each_holds} are held: a NAT"
         " is out of ports",
-        detail=f"{count(len(failed), 'connection')} got no answer, nearly all while about {worst.ports} others"
-        f"{each_holds} were held{kept}; {count(served, 'connection')} opened at lower numbers succeeded."
+        detail=f"The first SYN of {count(len(failed), 'connection')} got no answer ({late} opened later, on a repeat),"
+        f" nearly always while about {worst.ports} others{each_holds} were held{kept};"
+        f" {count(served, 'connection')} opened at lower numbers succeeded."
         + (f" Most of {worst.client}: {len(worst.failed)}." if several else ""),
         who=Who(worst.client, host, port),
         evidence=seen.frames(failed, "syn", CLIENT),
