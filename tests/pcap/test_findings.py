@@ -474,6 +474,13 @@ def test_large_segments_lost_while_small_ones_pass_is_an_mtu_black_hole() -> Non
     assert "1400" in finding.detail
 
 
+def test_a_gap_that_an_overtaken_segment_filled_does_not_stay_open() -> None:
+    """A FIN comes just behind the ACK that was sent after it."""
+    gap = {"lost_segments": times(1), "largest_segment": 300, "longest_silence_ms": 9_000.0}
+    assert kinds(of_streams(stream(server=gap))) == ["mtu_black_hole"]
+    assert kinds(of_streams(stream(server={**gap, "reordered": times(1)}))) == ["none"]
+
+
 @pytest.mark.parametrize(("kind", "code", "version"), [("unreachable", 4, 4), ("packet_too_big", 0, 6)])
 def test_path_mtu_discovery_that_works_is_healthy(kind: str, code: int, version: int) -> None:
     """A whole flight was too big: each segment was reported, sent again smaller, and acknowledged."""

@@ -188,6 +188,38 @@ def test_a_hello_retry_is_part_of_one_handshake(tmp_path: Path) -> None:
     assert (found.handshakes_completed, found.failures) == (1, ())
 
 
+@pytest.mark.parametrize("server_too", [False, True])
+def test_a_finish_in_a_segment_of_its_own_is_passed_over_and_the_goodbye_behind_it_refuses_nobody(
+    tmp_path: Path, server_too: bool
+) -> None:
+    """The change of cipher comes alone, as of Java and of the first clients of TLS 1.3."""
+    pair = TlsPair(client_context(), server_context())
+    pair.server_context.num_tickets = 0
+    asked, flight, finish = (octets for _, octets in list(pair.handshake())[:3])
+    talk = Connection().opened().asks(asked).answers(flight).asks(finish[:6]).asks(finish[6:])
+    goodbyes = [(side, ssl.SSLObject.unwrap) for side in (True, False)[: 1 + server_too]]
+    for from_client, octets in pair.flights(goodbyes):
+        talk.send(from_client, octets)
+    found = section(tmp_path, *talk.closes().records)
+    assert (found.handshakes_completed, found.failures) == (1, ())
+
+
+def test_the_middle_of_a_certificate_that_was_overtaken_is_read(tmp_path: Path) -> None:
+    """The segment that overtakes it ends the server's flight."""
+    (_, asked), (_, flight), *rest = TlsPair(
+        limited(client_context(), ssl.TLSVersion.TLSv1_2), server_context()
+    ).handshake()
+    talk = Connection().opened().asks(asked)
+    begin, talk.mss = len(talk.records), (len(flight) - 180) // 2
+    talk.answers(flight).mss = 1400
+    for from_client, octets in rest:
+        talk.send(from_client, octets)
+    whens, frames = zip(*talk.closes().records, strict=True)
+    overtaken = [*frames[: begin + 1], frames[begin + 2], frames[begin + 1], *frames[begin + 3 :]]
+    found = section(tmp_path, *zip(whens, overtaken, strict=True))
+    assert (found.handshakes_completed, found.failures, len(found.certificates)) == (1, (), 1)
+
+
 ENDINGS: dict[str, tuple[Callable[[Connection], Connection], str, str | None, str | None]] = {
     "silence": (lambda talk: talk, "no_server_hello", None, "server"),
     "the client gives up": (lambda talk: talk.waits(10_000).closes(), "no_server_hello", "client", "server"),

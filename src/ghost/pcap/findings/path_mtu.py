@@ -91,8 +91,9 @@ def _holes_that_stay(seen: Observed) -> Mask:
     """Return sides, captured near the receiver, with a gap that stays open for seconds while smaller segments after it
     arrive. Loss is repaired within a round trip or a timer."""
     c = seen.columns
-    gap = (c.sides("lost_segments") > 0) & (c.sides("lost_upstream") == 0) & (c.sides("capture_gaps") == 0)
-    gap &= c.sides("lost_segments") > c.sides("reordered")  # what is only overtaken fills its gap
+    # Of a gap that segments filled which had been overtaken, nothing is left.
+    gap = c.sides("lost_segments") > c.sides("reordered")
+    gap &= (c.sides("lost_upstream") == 0) & (c.sides("capture_gaps") == 0)
     gap &= c.sides("acked_unseen")[:, ::-1] == 0
     largest, mss = c.sides("largest_segment"), c.sides("mss").min(axis=1, keepdims=True)
     small = (mss > 0) & (largest + 12 < mss)

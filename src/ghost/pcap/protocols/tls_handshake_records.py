@@ -60,10 +60,9 @@ def follow_handshake(buf: FileBytes, rows: PacketRows, p: int, at: int, end: int
         place += 5 + ((buf[record + 3] << 8) | buf[record + 4])
     if place < length:
         place = length + _UNKNOWN_RECORD
-    if place > length:
+    # Also of a record that ends here: a segment from within it may have been overtaken.
+    if place > length or known:
         expect_records(source, destination, ports, rows[p + L.SEQUENCE] + place, opened)
-    elif known:
-        opened[slot] = 0
 
 
 KERNELS = (

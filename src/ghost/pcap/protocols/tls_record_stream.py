@@ -37,11 +37,13 @@ class Event(NamedTuple):
 
 
 class Records:
-    __slots__ = ("_dead", "_held", "_messages", "_partial", "_start", "cut", "encrypted", "next", "strange")
+    __slots__ = ("_dead", "_held", "_messages", "_partial", "_start", "cut", "encrypted", "next", "skipped", "strange")
 
     def __init__(self) -> None:
         self.next = -1
         """Sequence number behind what was read; -1 before anything was."""
+        self.skipped = 0
+        """Bytes of encrypted records that were passed over."""
         self.encrypted = False
         self.strange = False
         """It began with something else than TLS."""
@@ -105,8 +107,8 @@ class Records:
                 self._held.setdefault(sequence, (payload, length))
             return events
         if ahead > 0:
-            self.next = sequence
-            self._partial = b""
+            self.next, self._partial = sequence, b""
+            self.skipped += ahead
         self._consume(payload, length, ahead == 0, events)
         while self._held:
             ready = [each for each in self._held if beyond(each, self.next) <= 0]
@@ -129,7 +131,8 @@ class Records:
         held = self._held or {}
         for sequence in sorted(held, key=lambda one: beyond(one, self.next)):
             payload, _ = held[sequence]
-            events += Records().take(sequence, payload, len(payload) + 1)
+            after_a_gap = Records().take(sequence, payload, len(payload) + 1)
+            events += [event._replace(adjacent=False) for event in after_a_gap]
         return events
 
     def _left_out(self, length: int) -> None:

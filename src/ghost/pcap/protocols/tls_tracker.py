@@ -227,9 +227,13 @@ class TlsTracker:
     ) -> None:
         """Judge whether the handshake ends with this event."""
         if handshake.chosen >= TLS13:
-            if sender == handshake.client and event.kind == DATA and event.detail > _LEAST_FINISHED - 5:
+            if sender != handshake.client:
+                return
+            if event.kind == DATA and event.detail > _LEAST_FINISHED - 5:
                 self._complete(handshake, now)
                 handshake.expected_ack = acknowledged
+            elif handshake.parties[sender].skipped >= _LEAST_FINISHED:
+                self._complete(handshake, -1)
             return
         changed = handshake.one.changed_ns >= 0 and handshake.other.changed_ns >= 0
         if changed and (handshake.chosen or not handshake.retried):
@@ -237,9 +241,10 @@ class TlsTracker:
             self._handshakes[stream] = None
 
     def _complete(self, handshake: _Handshake, now: int) -> None:
+        """`now`: -1 where what ended it was passed over."""
         self._completed += 1
-        handshake.completed_ns = now
-        if handshake.hello_ns >= 0:
+        handshake.completed_ns = max(now, 0)
+        if 0 <= handshake.hello_ns <= now:
             self._times.add(now - handshake.hello_ns)
         for party in handshake.parties:
             self._held -= party.counted
@@ -353,10 +358,10 @@ def _went_on(handshake: _Handshake, end: Ending) -> bool:
     answered_to = end.of(server.endpoint).next_sequence
     if answered_to < 0:
         return True  # one side was captured; it does not say what the other lacked
-    ours = beyond(end.of(client.endpoint).next_sequence, client.read_to)
+    ours = beyond(end.of(client.endpoint).next_sequence, client.read_to) + client.skipped
     if handshake.chosen >= TLS13:
         return ours >= _LEAST_FINISHED
-    theirs = beyond(answered_to, server.read_to)
+    theirs = beyond(answered_to, server.read_to) + server.skipped
     # One side changed to encryption, and the other's change lies in what could not be read, or data does.
     changed = max(client.changed_ns, server.changed_ns) >= 0
     return changed and (max(ours, theirs) >= _LEAST_FINISHED or not handshake.server_hello_frame)
