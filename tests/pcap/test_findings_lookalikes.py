@@ -15,6 +15,7 @@ from .labelled import (
     neighbours,
     older_tls,
     path_directions,
+    refused_requests,
     reset_after_accept,
     restarts,
     server_push,
@@ -24,7 +25,7 @@ from .labelled.scene import judged, judged_samples, told
 
 MODULES = (
     datagrams, floods_and_scans, icmp_messages, idle_connections, many_clients, missing_names, nat, neighbours,
-    older_tls, path_directions, reset_after_accept, restarts, server_push, takeovers,
+    older_tls, path_directions, refused_requests, reset_after_accept, restarts, server_push, takeovers,
 )  # fmt: skip
 SCENES = [scene for module in MODULES for scene in module.SCENES.values()]
 MINOR = ("LOW", "INFO")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.model import HttpSection
+from ghost.pcap.protocols.http_errors import Asker, ErrorAnswers
 from ghost.pcap.protocols.http_tracker import HttpTracker, read_head
 from ghost.pcap.tcp.stream_endings import End, Ending
 from tests.exhaustive import examples
@@ -58,6 +59,27 @@ def test_exchanges_of_a_kept_connection_are_paired_in_order(tmp_path: Path) -> N
         (404, 1, "api.example", 8123), (503, 1, "api.example", 8123),
     ]  # fmt: skip
     assert (found.unanswered, found.incomplete, found.slow, found.unpaired_responses) == ((), (), (), 0)
+
+
+def test_errors_are_told_by_client_and_method_with_what_the_host_serves_otherwise(tmp_path: Path) -> None:
+    spoken = talk().asks(request(path="/a?n=1")).answers(answer(429, more="Retry-After: 30\r\n"))
+    for path, status in (("/a?n=2", 429), ("/b", 429), ("/", 200), ("/", 403)):
+        spoken.asks(request(path=path)).answers(answer(status, more="Retry-After: 9\r\n"))
+    spoken.asks(request("POST", host="API.example", body=b"x")).answers(answer(403))
+    errors = section(tmp_path, *spoken.closes().records).errors
+    assert [(one.method, one.status, one.count, one.answers, one.paths, one.retry_after_s) for one in errors] == [
+        ("GET", 429, 3, 5, 2, 30), ("GET", 403, 1, 5, 1, None), ("POST", 403, 1, 1, 1, None),
+    ]  # fmt: skip
+    assert {(one.client, one.host, one.served) for one in errors} == {("10.0.1.4", "api.example", 1)}
+
+
+def test_errors_of_more_clients_than_there_is_room_for_are_counted_as_one_clients() -> None:
+    answers = ErrorAnswers()
+    for client in range(20_300):
+        answers.add(Asker(client, 7 << 16 | 80, "api.example", "GET"), 503, client, client, None)
+    errors = answers.listed(str)
+    assert (errors[0].client, errors[0].server, errors[0].count) == (None, "7", 300)
+    assert sum(one.count for one in errors) == 20_300
 
 
 def test_pipelined_requests_in_one_segment_are_each_answered(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
-"""Rules for cleartext HTTP: server errors and late answers."""
+"""Rules for cleartext HTTP: server errors, refused requests and late answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 
 import numpy as np
 
 from ghost.pcap import safe_text
 from ghost.pcap.array_queries import median
+from ghost.pcap.findings.common_causes import other_clients_of
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.long_polls import HELD, every_slow, http_polls, is_long_poll, may_be_long_poll
@@ -16,12 +18,19 @@ from ghost.pcap.findings.phrasing import at, count, duration, few, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection
 
+_THROTTLED, _PROXY = 429, 407
+_REFUSALS = {
+    401: "http_unauthorized", 403: "http_forbidden", _PROXY: "http_proxy_authentication", _THROTTLED: "http_throttled",
+} | dict.fromkeys((400, 404, 410, 411, 413, 414, 415, 421, 431), "http_rejected")  # fmt: skip
+"""Cases by status. Others of the class answer a condition or a range of the client."""
+
 
 def http_findings(seen: Observed) -> Iterator[Finding]:
     http = seen.analysis.http
     if http is None:
         return
     yield from _server_errors(seen, http)
+    yield from _refusals(http)
     yield from _slow(seen, http)
 
 
@@ -33,12 +42,6 @@ def _hosts(names: list[str | None]) -> str:
 def _answers_of(seen: Observed, server: str, port: int) -> int:
     mine = seen.to_service(server, port)
     return int(mine[seen.columns.samples("response_ms")[0]].sum())
-
-
-def _client_of(seen: Observed, server: str, port: int) -> str:
-    c = seen.columns
-    rows = np.flatnonzero(seen.to_service(server, port))
-    return c.host(int(c.hosts[rows[0], 0])) if len(rows) else server
 
 
 def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
@@ -56,7 +59,7 @@ def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
             by_status[error.status] += error.count
         statuses = ", ".join(f"{status} ({number})" for status, number in sorted(by_status.items()))
         gateway = {502, 503, 504} & by_status.keys()
-        client = _client_of(seen, server, port)
+        client = next((error.client for error in errors if error.client), server)
         yield make_finding(
             "http_5xx",
             severity="LOW"
@@ -73,6 +76,58 @@ def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
             weight=failed,
             measured={"failed": failed, "answers": answers},
         )
+
+
+def _refusals(http: HttpSection) -> Iterator[Finding]:
+    """Yield findings for requests that are throttled, or of which a client has nearly all refused."""
+    groups: dict[tuple[str, int, int, str | None], list[HttpErrors]] = {}
+    for error in http.errors:
+        shut_out = percent(error.count, error.answers) >= threshold("http_4xx.refused_pct")
+        if error.status in _REFUSALS and error.client and error.method and (shut_out or error.status == _THROTTLED):
+            host = error.host if error.status != _PROXY else None
+            groups.setdefault((error.server, error.port, error.status, host), []).append(error)
+    for (_, _, status, _), errors in groups.items():
+        few_refused = sum(error.count for error in errors) < threshold("http_4xx.min_answers")
+        served = any(error.served for error in errors)
+        if not (few_refused or (served and _REFUSALS[status] == "http_rejected")):
+            yield _refused(status, errors, served)
+
+
+def _refused(status: int, errors: list[HttpErrors], served: bool) -> Finding:
+    first = errors[0]
+    who = Who(first.client or first.server, first.server, first.port)
+    clients = list(dict.fromkeys(error.client for error in errors if error.client))
+    refused, answers = (sum(getattr(error, field) for error in errors) for field in ("count", "answers"))
+    share = percent(refused, answers)
+    waits = max((error.retry_after_s or 0 for error in errors), default=0)
+    only_some = status == _THROTTLED and share < threshold("http_4xx.throttled_pct")
+    every = share >= threshold("http_4xx.refused_pct") and refused >= threshold("http_4xx.high_answers")
+    whom = who.src if len(clients) == 1 else count(len(clients), "client")
+    methods = few(sorted({error.method or "" for error in errors}))
+    paths = max(error.paths for error in errors)
+    return make_finding(
+        _REFUSALS[status],
+        severity="LOW" if only_some else "HIGH" if every and not served else "MEDIUM",
+        title=f"{at(who.dst, who.port)} answers {rate(share)} of the {methods} requests of {whom} with"
+        f" {status} {HTTPStatus(status).phrase}",
+        detail=f"{refused} of {count(answers, 'answer')}{_hosts([error.host for error in errors])}, of at least"
+        f" {count(paths, 'path')}: status {status}."
+        + (f" The server asks to wait {count(waits, 'second')} (Retry-After)." if waits else "")
+        + (
+            " Other requests for the host are served."
+            if served
+            else " No other request for it is served in this capture."
+        ),
+        who=who,
+        evidence=(error.frames for error in errors),
+        confidence="high",
+        weight=refused,
+        measured={"refused": refused, "answers": answers}
+        | ({"clients": len(clients)} if len(clients) > 1 else {})
+        | ({"retry_after_s": waits} if waits else {}),
+        other_pairs=other_clients_of(who, clients),
+        name=(first.host or who.dst).partition(":")[0],
+    )
 
 
 def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""HTTP/1 exchanges: methods, hosts, status and times. Never a path, query, header value or body besides."""
+"""HTTP/1 exchanges: methods, hosts, status, times and Retry-After. Never a path, query, other header or body."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class HttpPath:
 
 @dataclass(frozen=True, slots=True)
 class HttpErrors:
-    """Answers with the same status of 400 or above from the same server."""
+    """Answers with the same status of 400 or above that a server gave a client, to one method for one host."""
 
     server: str
     port: int
@@ -59,6 +59,18 @@ class HttpErrors:
     status: int
     count: int
     frames: tuple[int, ...] = ()
+    client: str | None = None
+    """None for those of many thousands that are counted as one."""
+    method: str | None = None
+    """Host and method are None where the request was not captured."""
+    answers: int = 0
+    """To this client, host and method, with any status."""
+    served: int = 0
+    """Answers below 400 of this host, to whomever."""
+    paths: int = 0
+    """Different ones that were asked, up to twenty."""
+    retry_after_s: int | None = None
+    """The longest that the server asked the client to wait, of a 429."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,7 @@ class HttpSection:
     slow_paths: tuple[HttpPath, ...] = ()
     """Those with most slow answers first, up to fifty; no event streams and no upgraded connections."""
     errors: tuple[HttpErrors, ...] = ()
-    """Most frequent first, up to fifty."""
+    """Most frequent first, some thousands at most."""
     unanswered: tuple[HttpExchange, ...] = ()
     """Up to fifty."""
     unanswered_total: int = 0

@@ -15,6 +15,7 @@ dns_open_questions     queries without a response so far
 dns_failures           responses that report a failure
 dns_long_names         long names by registered name
 http_tracker           HTTP/1 exchanges
+http_errors            errors by client, host and method
 http_paths             response times of a server's paths
 host_names             host names in clear
 tls_tracker            TLS handshakes and their failures

@@ -1,10 +1,10 @@
 """HTTP/1 exchanges (RFC 9112), from the heads that begin a segment: who asked, how it was answered, and how soon.
 
 Requests and answers of a connection are paired in order. Of a head only the method, Host, status, Content-Length, what
-says that no length counts or that a body waits, and of a path a digest are read; a query and every other field are
-passed over. Bodies are never handed over: whether one is complete is told from sequence numbers. An upload may hold
-what looks like a request; it is none inside a body, nor where something else than its body or another head lies behind
-it in the segment.
+says that no length counts or that a body waits, Retry-After of a 429, and of a path a digest are read; a query and
+every other field are passed over. Bodies are never handed over: whether one is complete is told from sequence numbers.
+An upload may hold what looks like a request; it is none inside a body, nor where something else than its body or
+another head lies behind it in the segment.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from ghost.pcap import layout as L
-from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection, Side
-from ghost.pcap.protocols.bounded_counts import EventCounter, Tally, Times, keep_smallest
+from ghost.pcap.model import HttpExchange, HttpPath, HttpSection, Side
+from ghost.pcap.protocols.bounded_counts import Tally, Times, keep_smallest
 from ghost.pcap.protocols.host_names import http_host
+from ghost.pcap.protocols.http_errors import Asker, ErrorAnswers
 from ghost.pcap.protocols.http_paths import Asked, Paths
 from ghost.pcap.tcp.stream_endings import Ending, Endings, beyond
 
@@ -31,7 +32,6 @@ WAIT_NS = 3_000_000_000
 _MOST_STREAMS = 200_000
 _MOST_WAITING = 100
 """Pipelined requests of one connection."""
-_MOST_ERRORS = 4_096
 _MOST_LISTED = 50
 _MOST_SLOW = 20
 _MOST_HOSTS = 20
@@ -53,6 +53,8 @@ _STATUS = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9]{2})[ \r\n]")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
 _EVENTS = re.compile(rb"\ncontent-type:[ \t]*text/event-stream", re.IGNORECASE)
 _ENCODED = re.compile(rb"\ntransfer-encoding:[ \t]*[a-z]", re.IGNORECASE)
+_RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([0-9]{1,9})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
+_TOO_MANY = 429
 _EXPECT = re.compile(rb"\nexpect:", re.IGNORECASE)
 
 
@@ -76,6 +78,7 @@ class Head(NamedTuple):
     """A digest of a request's path, without its query."""
     waits: bool = False
     """The client may send its body only when it is told to (Expect)."""
+    retry_after_s: int | None = None
 
 
 def read_head(octets: bytes) -> Head | None:
@@ -107,7 +110,10 @@ def _read_head(octets: bytes, stop: int) -> Head | None:
         waits = promised is not None and _EXPECT.search(head) is not None
         return Head(_METHODS[request[1]], 0, http_host(head), promised, encoded, end, target=path, waits=waits)
     assert answer is not None
-    return Head(None, int(answer[1]), None, promised, encoded, end, encoded and _EVENTS.search(head) is not None)
+    status = int(answer[1])
+    streams = encoded and _EVENTS.search(head) is not None
+    again = _RETRY_AFTER.search(head) if status == _TOO_MANY else None
+    return Head(None, status, None, promised, encoded, end, streams, retry_after_s=int(again[1]) if again else None)
 
 
 class _Request(NamedTuple):
@@ -187,8 +193,7 @@ class HttpTracker:
         self._times = Times()
         self._slow: list[_Slow] = []
         self._paths: Paths[_Slow] = Paths()
-        self._errors: dict[tuple[int, str, int], EventCounter] = {}
-        """By the server's endpoint, host and status."""
+        self._errors = ErrorAnswers()
 
     # -------------------------------------------------------------------------------------------------- packets
 
@@ -273,20 +278,21 @@ class HttpTracker:
             request = connection.waiting.pop(0)
             if not connection.waiting:
                 connection.waiting = None
-        if status >= 400:
-            self._error((connection.server, request.host or "" if request is not None else "", status)).add(frame)
+        host, method, path = (request.host, request.method, request.target) if request is not None else (None, "", 0)
+        asker = Asker(connection.client >> 16, connection.server, (host or "").lower(), method)
+        self._errors.add(asker, status, path, frame, head.retry_after_s)
         if request is None:
             self._unpaired += 1
             # Without its request it may be the answer to a HEAD: nobody knows whether a body follows.
             return head.promised if status not in (101, 204, 304) else 0
         if request.whole:
             self._times.add(now - request.now)
-            asked = (connection.server, request.method, request.target)
-            path = self._paths.answered(asked)
+            asked = (connection.server, method, path)
+            number = self._paths.answered(asked)
             if now - request.now >= SLOW_NS:
                 empty = status in (204, 304) or (head.promised == 0 and not head.encoded)
                 ends = connection.client, connection.server
-                slow = _Slow(request.now - now, frame, status, stream, *ends, request, empty, path)
+                slow = _Slow(request.now - now, frame, status, stream, *ends, request, empty, number)
                 self._keep_slow(slow)
                 if not head.streams and status != 101:
                     self._paths.slowly(asked, slow)
@@ -308,14 +314,6 @@ class HttpTracker:
         self._slow.append(slow)
         if len(self._slow) >= 10 * _MOST_SLOW:
             keep_smallest(self._slow, _MOST_SLOW, lambda each: each[:2])
-
-    def _error(self, key: tuple[int, str, int]) -> EventCounter:
-        noted = self._errors.get(key)
-        if noted is None:
-            noted = EventCounter()
-            if len(self._errors) < _MOST_ERRORS:
-                self._errors[key] = noted
-        return noted
 
     # -------------------------------------------------------------------------------------------------- results
 
@@ -342,7 +340,6 @@ class HttpTracker:
             elif connection.last is not None:
                 incomplete += _incomplete(stream, connection, connection.last, end, address)
         keep_smallest(self._slow, _MOST_SLOW, lambda each: each[:2])
-        errors = sorted(self._errors.items(), key=lambda item: (-item[1].count, sorted(item[1].frames)))
         return HttpSection(
             requests=self._requests,
             responses=self._responses,
@@ -355,11 +352,7 @@ class HttpTracker:
                 HttpPath(answers, slow, hanging[asked], tuple(_late(each, address) for each in kept))
                 for asked, answers, slow, kept in islice(self._paths.slow_ones(lambda each: each.frame), _MOST_LISTED)
             ),
-            errors=tuple(
-                HttpErrors(address(server >> 16), server & 0xFFFF, host or None, status, noted.count,
-                           tuple(sorted(noted.frames)))
-                for (server, host, status), noted in errors[:_MOST_LISTED]
-            ),
+            errors=self._errors.listed(address),
             unanswered=tuple(unanswered[:_MOST_LISTED]),
             unanswered_total=len(unanswered),
             incomplete=tuple(incomplete[:_MOST_LISTED]),

@@ -111,6 +111,17 @@ def backend_broken(office: Office) -> None:
         talk(office.client, office.server, 8080, failing, begin=1.0 + n)
 
 
+@FAULTS.add("http_4xx", "policy")
+def forbidden_by_a_gateway(office: Office) -> None:
+    office.background(server_port=other_port(office))
+    for n in range(4):
+        refused = [
+            Exchange(messages.get(office.name("shop")), ((0.02, messages.answer(300, "403 Forbidden")),), 0.2)
+            for _ in range(3)
+        ]
+        talk(office.client, office.server, 8080, refused, begin=1.0 + n)
+
+
 @FAULTS.add("http_slow", "server_application")
 def pages_late(office: Office) -> None:
     office.background(server_port=other_port(office))

@@ -149,6 +149,8 @@ def http_section(http: HttpSection) -> dict[str, Any]:
                 {
                     "server": at(error.server, error.port),
                     "host": safe_text.name(error.host) if error.host else None,
+                    "src": error.client,
+                    "method": error.method,
                     "status": error.status,
                     "count": error.count,
                     "frames": list(error.frames[:3]),
