@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .labelled import (
+    certificates,
     datagrams,
     floods_and_scans,
     icmp_messages,
@@ -24,8 +25,8 @@ from .labelled import (
 from .labelled.scene import judged, judged_samples, told
 
 MODULES = (
-    datagrams, floods_and_scans, icmp_messages, idle_connections, many_clients, missing_names, nat, neighbours,
-    older_tls, path_directions, refused_requests, reset_after_accept, restarts, server_push, takeovers,
+    certificates, datagrams, floods_and_scans, icmp_messages, idle_connections, many_clients, missing_names, nat,
+    neighbours, older_tls, path_directions, refused_requests, reset_after_accept, restarts, server_push, takeovers,
 )  # fmt: skip
 SCENES = [scene for module in MODULES for scene in module.SCENES.values()]
 MINOR = ("LOW", "INFO")
@@ -53,6 +54,19 @@ def test_a_fault_that_resembles_health_is_the_only_finding_that_matters(tmp_path
             if not (right and numbers and first.evidence and others == list(scene.others)):
                 wrong.append((place, told(found)))
     assert not wrong
+
+
+def test_a_handshake_that_the_client_leaves_names_what_is_wrong_with_the_certificate(tmp_path: Path) -> None:
+    named = {
+        "certificate_of_another_site": "the certificate is for “www.",
+        "certificate_ended": "the certificate expired on 2023-11-1",
+        "certificate_of_tomorrow": "the certificate is not valid before 2023-11-1",
+        "intermediate_left_out": "the certificate comes without its intermediate certificate",
+        "self_signed": "the certificate is self-signed",
+    }
+    for name, said in named.items():
+        for place, found in judged_samples(certificates.SCENES[name], tmp_path):
+            assert said in found[0].title, (place, told(found))
 
 
 def test_quic_that_races_tcp_is_not_mentioned_where_it_is_answered_at_times(tmp_path: Path) -> None:

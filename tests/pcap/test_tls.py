@@ -16,15 +16,22 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
-from ghost.pcap.model import TlsFailure, TlsSection
-from ghost.pcap.protocols.tls_messages import read_client_hello, read_server_hello, read_ssl2_hello, version_name
+from ghost.pcap.model import Certificate, TlsFailure, TlsSection
+from ghost.pcap.protocols.tls_certificates import read_certificate
+from ghost.pcap.protocols.tls_messages import (
+    read_certificates,
+    read_client_hello,
+    read_server_hello,
+    read_ssl2_hello,
+    version_name,
+)
 from ghost.pcap.protocols.tls_record_stream import Records
 from ghost.pcap.protocols.tls_tracker import TlsTracker
 from ghost.pcap.tcp.stream_endings import End, Ending
 from tests.exhaustive import examples, sample
 
 from .agreement import captures_with
-from .talks import Connection, TlsPair, client_context, later, server_context, tls
+from .talks import Connection, TlsPair, certificate, client_context, later, server_context, tls
 from .wire import MS, Record, pcap
 
 DAY_MS = 86_400_000
@@ -100,6 +107,28 @@ def test_expiry_is_judged_by_the_time_of_the_capture(tmp_path: Path) -> None:
     (certificate,) = section(tmp_path, *tls(TlsPair(older, server_context(days=10)), early).records).certificates
     assert certificate.not_yet_valid
     assert not certificate.expired
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "covered"),
+    [
+        ("shop.example", "Shop.Example.", True), ("*.shop.example", "a.shop.example", True), ("*", "shop", False),
+        ("*.shop.example", "shop.example", False), ("*.shop.example", "a.b.shop.example", False),
+        ("10.0.2.4", "10.0.2.4", True), ("a*.shop.example", "ab.shop.example", False), ("*.example", "", False),
+    ],
+)  # fmt: skip
+def test_a_wildcard_stands_for_one_label(name: str, asked: str, covered: bool) -> None:
+    assert Certificate("10.0.2.4", 443, "", "", (name,), 0, 0, False, 1).is_for(asked) == covered
+
+
+def test_a_failed_handshake_holds_what_the_server_had_sent(tmp_path: Path) -> None:
+    strict = limited(client_context(trusting=False), ssl.TLSVersion.TLSv1_2)
+    pair = TlsPair(strict, server_context(), name="other.example")
+    sent = only_failure(tmp_path, *tls(pair).closes().records).certificate
+    assert sent is not None
+    assert (sent.asked, sent.is_for("other.example"), sent.issuer_sent) == (("other.example",), False, False)
+    newer = only_failure(tmp_path, *tls(TlsPair(client_context(trusting=False), server_context())).closes().records)
+    assert newer.certificate is None
 
 
 def test_a_client_that_refuses_the_certificate_says_so(tmp_path: Path) -> None:
@@ -383,6 +412,19 @@ def test_arbitrary_and_cut_messages_are_read_or_not_but_never_break(octets: byte
         for read in (read_client_hello, read_server_hello, read_ssl2_hello):
             found = read(body)
             assert found is None or version_name(found.version)
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(0, 2_000), st.binary(min_size=1, max_size=3), st.binary(max_size=40))
+def test_damaged_certificates_are_read_or_not_but_never_break(place: int, damage: bytes, more: bytes) -> None:
+    whole = ssl.PEM_cert_to_DER_cert("-----BEGIN CERT" + certificate().read_text().partition("-----BEGIN CERT")[2])
+    place %= len(whole)
+    octets = whole[:place] + damage + whole[place + len(damage) :]
+    message = b"\0\0\0" + len(octets).to_bytes(3, "big") + octets + more
+    first, *_ = read_certificates(message)
+    facts = read_certificate(first)
+    assert facts is None or len(facts.names) <= 2
+    assert len(read_certificates(b"\0\0\0" + b"\0\0\1x" * 4_000 + more)) == 10
 
 
 @settings(max_examples=examples(40))

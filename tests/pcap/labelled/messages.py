@@ -80,12 +80,13 @@ def server_hello(version: int, dice: random.Random) -> bytes:
     return record(22, _handshake(2, body + struct.pack(">H", len(extensions)) + extensions))
 
 
-def server_flight(version: int, dice: random.Random, certificate: bytes = b"", *, asks_client: bool = False) -> bytes:
+def server_flight(
+    version: int, dice: random.Random, chain: Iterable[bytes] = (), *, asks_client: bool = False
+) -> bytes:
     """The server's first flight; TLS 1.3 encrypts all of it but the hello."""
     if version >= TLS_1_3:
         return server_hello(version, dice) + record(20, b"\1") + encrypted(2400, dice)
-    chain = certificate or dice.randbytes(900)
-    sent = len(chain).to_bytes(3, "big") + chain
+    sent = b"".join(len(each).to_bytes(3, "big") + each for each in chain or [dice.randbytes(900)])
     flight = server_hello(version, dice) + record(22, _handshake(11, len(sent).to_bytes(3, "big") + sent))
     flight += record(22, _handshake(12, b"\3\0\x1d\x20" + dice.randbytes(100)))
     if asks_client:

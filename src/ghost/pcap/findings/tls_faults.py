@@ -1,8 +1,9 @@
-"""Rules for TLS: failed handshakes, and certificates about to expire."""
+"""Rules for TLS: failed handshakes, and certificates that are not valid for long or not for what was asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def tls_findings(seen: Observed) -> Iterator[Finding]:
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:MOST_GROUPS]
     for (server, port, blame), failures in largest:
         yield _failed(seen, server, port, blame, failures)
-    yield from _certificates(tls, {server for server, _, _ in groups})
+    yield from _certificates(tls, {(server, port) for server, port, _ in groups})
 
 
 def _intended_handshakes(failure: TlsFailure) -> bool:
@@ -83,8 +84,18 @@ def _failed(seen: Observed, server: str, port: int, blame: str, failures: list[T
         f"“{safe_text.name(name, 60)}”" for name in dict.fromkeys(f.server_name for f in failures if f.server_name)
     ]
     case, what = _words(examples, blame)
-    certificates = [c for c in tls.certificates if (c.server, c.port) == (server, port)]
-    more = f" {_about(certificates[0])}" if certificates and case == "tls_server_certificate" else ""
+    certificate = examples.certificate if case == "tls_server_certificate" else None
+    more = f" {_about(certificate)}" if certificate else ""
+    reasons = _reasons(certificate, [examples.server_name or ""]) if certificate else []
+    if certificate and certificate.self_signed:
+        reasons.append("is self-signed")
+    elif certificate and not certificate.issuer_sent:
+        reasons.append("comes without its intermediate certificate, which the client may need")
+    if reasons:
+        case, what = "tls_certificate_fault", f"{what}: the certificate {reasons[0]}"
+        more += f" It also {' and '.join(reasons[1:])}." if len(reasons) > 1 else ""
+    # One client that leaves without a word may have changed its mind.
+    doubtful = case == "tls_server_certificate" and examples.alert is None and len(failures) == 1
     versions = f" The client offers {examples.offered_version}"
     versions += f", the server chose {examples.chosen_version}." if examples.chosen_version else "."
     good = _completed_elsewhere(seen, server, port, len(failures))
@@ -93,14 +104,14 @@ def _failed(seen: Observed, server: str, port: int, blame: str, failures: list[T
     who = Who(examples.client, server, port)
     return make_finding(
         case,
-        severity="MEDIUM" if good else "HIGH",
+        severity="MEDIUM" if good or doubtful else "HIGH",
         blame=blame,
         title=f"TLS handshakes of {whom} with {at(server, port)} fail: {what}",
         detail=f"{count(len(failures), 'handshake')}{' for ' + few(names) if names else ''}: {what}.{more}"
         + (versions if examples.offered_version else ""),
         who=who,
         evidence=(f.frames for f in failures),
-        confidence="high" if examples.stage == "alert" and examples.alert != "encrypted" else "medium",
+        confidence="high" if reasons or (examples.stage == "alert" and examples.alert != "encrypted") else "medium",
         weight=len(failures),
         measured={"failed": len(failures), "completed": tls.handshakes_completed}
         | ({"clients": len(clients)} if len(clients) > 1 else {}),
@@ -134,7 +145,10 @@ def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
     if failure.ended_by == "client" and failure.chosen_version is None:
         return "tls_hung", f"no answer to the client hello{waited}"
     if failure.ended_by == "client":
-        return "tls_server_certificate", f"{ended} after the server's certificate"
+        return (
+            "tls_server_certificate",
+            f"{ended} after the server's {'certificate' if failure.certificate else 'hello'}",
+        )
     return "tls_failure", f"{ended} " + ("after its hello" if failure.chosen_version else "instead of a hello")
 
 
@@ -146,17 +160,19 @@ def _completed_elsewhere(seen: Observed, server: str, port: int, failed: int) ->
     return int((mine & talked).sum()) > failed
 
 
-def _certificates(tls: TlsSection, failing: set[str]) -> Iterator[Finding]:
-    """Yield LOW findings for certificates about to expire."""
+def _certificates(tls: TlsSection, failing: set[tuple[str, int]]) -> Iterator[Finding]:
+    """Yield LOW findings for certificates that clients accept although they are not, or not for long, valid."""
     for certificate in tls.certificates:
-        if certificate.server not in failing and certificate.days_left < threshold("tls_failure.days_left"):
+        reasons = _reasons(certificate, certificate.asked)
+        if certificate.days_left < threshold("tls_failure.days_left") and not certificate.expired:
+            reasons.append("expires soon")
+        if reasons and (certificate.server, certificate.port) not in failing:
             yield make_finding(
-                "tls_server_certificate",
+                "tls_certificate_fault",
                 severity="LOW",
                 blame="server_application",
-                title=f"The certificate of {at(certificate.server, certificate.port)} "
-                + ("has expired" if certificate.expired else "expires soon"),
-                detail=_about(certificate),
+                title=f"The certificate of {at(certificate.server, certificate.port)} {reasons[0]}",
+                detail=f"{_about(certificate)} Clients accept it.",
                 who=Who(certificate.server, certificate.server, certificate.port),
                 evidence=[(certificate.frame,)],
                 confidence="high",
@@ -164,6 +180,22 @@ def _certificates(tls: TlsSection, failing: set[str]) -> Iterator[Finding]:
                 measured={"days_left": round(certificate.days_left)},
                 name=certificate.names[0] if certificate.names else certificate.server,
             )
+
+
+def _reasons(certificate: Certificate, asked: Iterable[str]) -> list[str]:
+    """Return what is wrong with a certificate for clients that ask for these names, whomever they trust."""
+    other = next((name for name in asked if name and certificate.names and not certificate.is_for(name)), None)
+    names = few([f"“{safe_text.name(name, 60)}”" for name in certificate.names])
+    reasons = {
+        f"is for {names}, the client asked for “{safe_text.name(other or '', 60)}”": other is not None,
+        f"expired on {_date(certificate.not_after_ns)} (UTC)": certificate.expired,
+        f"is not valid before {_date(certificate.not_before_ns)} (UTC)": certificate.not_yet_valid,
+    }
+    return [reason for reason, holds in reasons.items() if holds]
+
+
+def _date(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%d}"
 
 
 def _about(certificate: Certificate) -> str:

@@ -40,6 +40,8 @@ class TlsFailure:
     waited_ms: float | None = None
     """From the last handshake record to the end of the connection or of the capture."""
     frames: tuple[int, ...] = ()
+    certificate: Certificate | None = None
+    """What the server had sent in clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Certificate:
     subject: str
     issuer: str
     names: tuple[str, ...]
-    """Subject alternative names, up to ten."""
+    """Subject alternative names; the common name where it has none."""
     not_before_ns: int
     not_after_ns: int
     self_signed: bool
@@ -59,6 +61,16 @@ class Certificate:
     seen_ns: int = 0
     """When it was first sent."""
     count: int = 1
+    issuer_sent: bool = True
+    """With a certificate of its issuer, an intermediate or a root; False where it came without."""
+    asked: tuple[str, ...] = ()
+    """Server names that clients had asked for, up to twenty."""
+
+    def is_for(self, server_name: str) -> bool:
+        """Return whether a name or a wildcard of one label covers `server_name` (RFC 9525, 6.3)."""
+        wanted = server_name.lower().rstrip(".")
+        wildcard = "*." + wanted.partition(".")[2]
+        return any(name.lower().rstrip(".") in (wanted, wildcard) for name in self.names)
 
     @property
     def expired(self) -> bool:
@@ -94,7 +106,5 @@ class TlsSection:
     failures_total: int = 0
     certificates: tuple[Certificate, ...] = ()
     """Each server's once, soonest to expire first, up to fifty."""
-    certificates_read: bool = True
-    """False where certificates were sent and the library that reads them is not installed."""
     handshake_ms: Statistics | None = None
     """From the client's hello to the last flight that starts encryption."""

@@ -1,7 +1,6 @@
-"""Facts stated by a server certificate.
+"""Facts stated by a server certificate. No signature is verified.
 
-Nothing is verified: no chain, no signature, no name. The library that reads it is loaded when the first certificate is
-met; without it certificates are not read.
+The library that reads it is loaded when the first certificate is met.
 """
 
 from __future__ import annotations
@@ -10,11 +9,17 @@ import warnings
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ghost.pcap import safe_text
+from ghost.pcap.protocols.host_names import plausible
 
-_MOST_NAMES = 10
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+_MOST_NAMES = 1_000
 _LONGEST = 200
+_LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +27,11 @@ class CertificateFacts:
     subject: str
     issuer: str
     names: tuple[str, ...]
+    """Subject alternative names; the common name where it has none."""
     not_before_ns: int
     not_after_ns: int
     self_signed: bool
     """Issued by whom it is issued to."""
-
-
-def available() -> bool:
-    try:
-        import cryptography.x509  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=256)
@@ -60,17 +58,20 @@ def read_certificate(der: bytes) -> CertificateFacts | None:
             return None
 
 
-def _names(certificate: object) -> tuple[str, ...]:
+def _names(certificate: Certificate) -> tuple[str, ...]:
     from cryptography import x509
 
-    assert isinstance(certificate, x509.Certificate)
+    names: list[str] = []
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, x509.UnsupportedGeneralNameType, x509.DuplicateExtension, ValueError):
+        names += extension.get_values_for_type(x509.DNSName)
+        names += map(str, extension.get_values_for_type(x509.IPAddress))
+    except x509.ExtensionNotFound:
+        common = [str(each.value) for each in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+        names += (name for name in common if plausible(name.encode()))
+    except (x509.UnsupportedGeneralNameType, x509.DuplicateExtension, ValueError):
         return ()
-    names = [*extension.get_values_for_type(x509.DNSName)]
-    names += map(str, extension.get_values_for_type(x509.IPAddress))
-    return tuple(safe_text.name(each) for each in names[:_MOST_NAMES])
+    return tuple(safe_text.name(each, _LONGEST_NAME) for each in names[:_MOST_NAMES])
 
 
 def _nanoseconds(moment: datetime) -> int:

@@ -19,6 +19,8 @@ VERSIONS = {
 TLS13 = 0x0304
 _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """The random of a server hello that is a hello retry request (RFC 8446, 4.1.3)."""
+_MOST_CERTIFICATES = 10
+"""Read from one message."""
 
 _extension = struct.Struct(">HH").unpack_from
 
@@ -117,10 +119,14 @@ def read_ssl2_hello(message: bytes) -> ClientHello | None:
     return ClientHello(_number(message, 3, 2), None)
 
 
-def first_certificate(body: bytes) -> bytes | None:
-    """Return the sender's own certificate from a certificate message of TLS 1.2 or older; None if absent or cut."""
-    size = _number(body, 3, 3)
-    return body[6 : 6 + size] if 0 < size <= len(body) - 6 else None
+def read_certificates(body: bytes) -> tuple[bytes, ...]:
+    """Return the certificates of a message of TLS 1.2 or older up to one that is cut, the sender's own first."""
+    found: list[bytes] = []
+    at = 3
+    while len(found) < _MOST_CERTIFICATES and 0 < (size := _number(body, at, 3)) <= len(body) - at - 3:
+        found.append(body[at + 3 : at + 3 + size])
+        at += 3 + size
+    return tuple(found)
 
 
 def _number(octets: bytes, at: int, size: int) -> int:

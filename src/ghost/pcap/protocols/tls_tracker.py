@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ghost.pcap.model import Certificate, Side, TlsFailure, TlsSection, TlsStage
-from ghost.pcap.protocols import tls_certificates
 from ghost.pcap.protocols.bounded_counts import Tally, Times, round_robin
+from ghost.pcap.protocols.tls_certificates import read_certificate
 from ghost.pcap.protocols.tls_messages import (
     CLOSURES,
     HARMLESS,
     TLS13,
     alert_name,
-    first_certificate,
+    read_certificates,
     read_client_hello,
     read_server_hello,
     read_ssl2_hello,
@@ -35,6 +35,7 @@ _MOST_HELD = 32 << 20
 _MOST_LISTED = 50
 _MOST_FAILURES = 20_000
 _MOST_NAMES = 20
+"""Also of those asked for with one certificate."""
 
 ENCRYPTED = "encrypted"
 """What an alert says that does not say what it is about."""
@@ -62,6 +63,18 @@ class _Party(Records):
 
 
 @dataclass(slots=True, eq=False)
+class _SentCertificate:
+    """A certificate message of a server."""
+
+    endpoint: int
+    message: bytes
+    frame: int
+    seen_ns: int
+    count: int = 0
+    asked: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
 class _Handshake:
     one: _Party
     other: _Party
@@ -75,6 +88,7 @@ class _Handshake:
     hello_ns: int = -1
     hello_frame: int = 0
     server_hello_frame: int = 0
+    certificate: _SentCertificate | None = None
     last_ns: int = -1
     """Of the last packet that belongs to it."""
     last_frame: int = 0
@@ -103,8 +117,7 @@ class TlsTracker:
         self._client_hellos = self._server_hellos = self._retries = self._completed = 0
         self._offered, self._chosen, self._alerts = Tally(100), Tally(100), Tally(500)
         self._server_names = Tally(100_000)
-        self._certificates: dict[tuple[int, bytes], tuple[int, int, int]] = {}
-        """By the server's endpoint and its encoding: first frame, when, how often."""
+        self._certificates: dict[tuple[int, bytes], _SentCertificate] = {}
         self._times = Times()
         self._held = 0
 
@@ -196,16 +209,19 @@ class TlsTracker:
         elif event.detail == _SERVER_HELLO_DONE:
             handshake.parties[sender].hello_done = True
         elif event.detail == _CERTIFICATE and handshake.client == 1 - sender:
-            encoded = first_certificate(event.body)
-            if encoded is not None:
-                self._certificate((handshake.parties[sender].endpoint, encoded), (frame, now, 1))
+            self._certificate(handshake, handshake.parties[sender].endpoint, event.body, frame, now)
 
-    def _certificate(self, key: tuple[int, bytes], seen: tuple[int, int, int]) -> None:
-        known = self._certificates.get(key)
-        if known is not None:
-            self._certificates[key] = (*min(known[:2], seen[:2]), known[2] + seen[2])
-        elif len(self._certificates) < _MOST_CERTIFICATES:
-            self._certificates[key] = seen
+    def _certificate(self, handshake: _Handshake, endpoint: int, message: bytes, frame: int, now: int) -> None:
+        sent = self._certificates.get((endpoint, message))
+        if sent is None:
+            if len(self._certificates) >= _MOST_CERTIFICATES:
+                return
+            sent = self._certificates[endpoint, message] = _SentCertificate(endpoint, message, frame, now)
+        handshake.certificate = sent
+        sent.count += 1
+        sent.frame, sent.seen_ns = min((sent.frame, sent.seen_ns), (frame, now))
+        if handshake.server_name and len(sent.asked) < _MOST_NAMES:
+            sent.asked.add(handshake.server_name.lower())
 
     def _alert(self, handshake: _Handshake, sender: int, event: Event, frame: int) -> None:
         if event.detail < 0:
@@ -277,6 +293,7 @@ class TlsTracker:
         if not (self._client_hellos or self._server_hellos or self._alerts):
             return None
         completed = self._completed
+        certificates = {sent: _certificate(sent, address) for sent in self._certificates.values()}
         failures = []
         for stream in sorted(number for number, each in self._handshakes.items() if each is not None):
             handshake = self._handshakes[stream]
@@ -296,9 +313,12 @@ class TlsTracker:
                 continue
             failure = _failure(stream, handshake, end, capture_end_ns, address)
             if failure is not None:
-                failures.append(failure)
+                sent = handshake.certificate
+                failures.append(replace(failure, certificate=certificates[sent]) if sent else failure)
         failures.sort(key=lambda each: each.frames)
-        read = tls_certificates.available() if self._certificates else True
+        known = sorted(
+            filter(None, certificates.values()), key=lambda each: (each.not_after_ns, each.frame, each.server)
+        )
         return TlsSection(
             client_hellos=self._client_hellos,
             server_hellos=self._server_hellos,
@@ -313,8 +333,7 @@ class TlsTracker:
                 round_robin(failures, _MOST_FAILURES, lambda one: (one.server, one.port, one.stage, one.alert))
             ),
             failures_total=len(failures),
-            certificates=self._read_certificates(address) if read else (),
-            certificates_read=read,
+            certificates=tuple(known[:_MOST_LISTED]),
             handshake_ms=self._times.statistics(),
         )
 
@@ -329,20 +348,18 @@ class TlsTracker:
                     for event in party.rest():
                         self._event(stream, handshake, sender, event, handshake.last_frame, handshake.last_ns)
 
-    def _read_certificates(self, address: Callable[[int], str]) -> tuple[Certificate, ...]:
-        found = []
-        for (endpoint, encoded), (frame, seen_ns, count) in self._certificates.items():
-            facts = tls_certificates.read_certificate(encoded)
-            if facts is not None:
-                found.append(
-                    Certificate(
-                        server=address(endpoint >> 16), port=endpoint & 0xFFFF, subject=facts.subject,
-                        issuer=facts.issuer, names=facts.names, not_before_ns=facts.not_before_ns,
-                        not_after_ns=facts.not_after_ns, self_signed=facts.self_signed, frame=frame,
-                        seen_ns=seen_ns, count=count,
-                    )
-                )  # fmt: skip
-        return tuple(sorted(found, key=lambda each: (each.not_after_ns, each.frame, each.server))[:_MOST_LISTED])
+
+def _certificate(sent: _SentCertificate, address: Callable[[int], str]) -> Certificate | None:
+    chain = [read_certificate(each) for each in read_certificates(sent.message)]
+    own = chain[0] if chain else None
+    if own is None:
+        return None
+    return Certificate(
+        server=address(sent.endpoint >> 16), port=sent.endpoint & 0xFFFF, subject=own.subject, issuer=own.issuer,
+        names=own.names, not_before_ns=own.not_before_ns, not_after_ns=own.not_after_ns, self_signed=own.self_signed,
+        frame=sent.frame, seen_ns=sent.seen_ns, count=sent.count, asked=tuple(sorted(sent.asked)),
+        issuer_sent=any(other is None or other.subject == own.issuer for other in chain[1:]),
+    )  # fmt: skip
 
 
 def _opens(payload: bytes) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
-
 from .. import messages
+from ..issued_certificates import issued
 from ..office import Exchange, Office, talk
 from ..scene import FAULTS
 from .usual import other_port
@@ -28,7 +27,7 @@ def version_refused(office: Office) -> None:
 @FAULTS.add("tls_failure", "server_application")
 def certificate_expired(office: Office) -> None:
     office.background(server_port=other_port(office))
-    chain = certificate(office.name("shop"), office, days=-3)
+    chain = [issued(office, office.name("shop"), days=-3)]
     for n in range(3):
         hello = messages.client_hello(office.name("shop"), messages.TLS_1_2, office.dice)
         flight = messages.server_flight(messages.TLS_1_2, office.dice, chain)
@@ -77,25 +76,6 @@ def port_speaks_no_tls(office: Office) -> None:
             ends=office.dice.choice(["client", "reset", "open"]),
         )  # fmt: skip
         office.world.later(1.6 + n, one.server.close)
-
-
-def certificate(name: str, office: Office, days: float) -> bytes:
-    """A self-signed certificate that expires `days` after the capture."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.fromtimestamp(1_700_000_000 + office.world.seed % 1000, datetime.UTC)
-    built = (
-        x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
-        .serial_number(1 + office.world.seed).not_valid_before(now - datetime.timedelta(days=400))
-        .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-    )  # fmt: skip
-    return built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
 
 
 @FAULTS.add("http_5xx", "server_application")

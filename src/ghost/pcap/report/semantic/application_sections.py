@@ -90,13 +90,12 @@ def tls_section(tls: TlsSection) -> dict[str, Any]:
         "certificates_seen": len(tls.certificates),
         "certificates_to_look_at": [_certificate(each) for each in odd[:NAMES]],
     }
-    entry = {
+    return {
         "client_hellos": tls.client_hellos,
         "server_hellos": tls.server_hellos,
         "handshakes_completed": tls.handshakes_completed,
         **present(optional),
     }
-    return entry if tls.certificates_read else {**entry, "certificates_read": False}
 
 
 def _tls_failure(failure: TlsFailure) -> dict[str, Any]:
