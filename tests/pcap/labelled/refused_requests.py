@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 from . import messages
 from .faults.usual import other_port
-from .network import Host
+from .network import Host, Point
 from .office import Exchange, Office, talk
 from .scene import Scenes
 
 SCENES = Scenes()
 _OK, _CHALLENGE, _FORBIDDEN = "200 OK", "401 Unauthorized", "403 Forbidden"
 _PROXY = "407 Proxy Authentication Required"
+_SEES_ALL: tuple[Point, ...] = ("server", "between")
+"""Where the server's other clients are seen."""
 
 
 def asks(
@@ -42,7 +44,7 @@ def throttled_at_times(office: Office) -> None:
         asks(office, [_OK] * 6 + [limited] * 3 + [_OK] * 3, begin=1.0 + 5 * n)
 
 
-@SCENES.add("http_4xx", "policy", measured={"refused": 12, "answers": 12, "clients": 2})
+@SCENES.add("http_4xx", "policy", points=_SEES_ALL, measured={"refused": 12, "answers": 12, "clients": 2})
 def everybody_forbidden(office: Office) -> None:
     """The rule of a gateway applies to all that comes."""
     _ordinary(office)
@@ -50,7 +52,7 @@ def everybody_forbidden(office: Office) -> None:
         asks(office, [_FORBIDDEN] * 6, begin=1.0 + n, client=client)
 
 
-@SCENES.add("http_4xx", "policy", severity="MEDIUM", measured={"refused": 12})
+@SCENES.add("http_4xx", "policy", points=_SEES_ALL, severity="MEDIUM", measured={"refused": 12})
 def one_client_forbidden(office: Office) -> None:
     _ordinary(office)
     asks(office, [_FORBIDDEN] * 12)
