@@ -1,4 +1,4 @@
-"""Facts stated by a server certificate. No signature is verified.
+"""Certificates of servers and the facts that they state. No signature is verified.
 
 The library that reads it is loaded when the first certificate is met.
 """
@@ -6,17 +6,22 @@ The library that reads it is loaded when the first certificate is met.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ghost.pcap import safe_text
+from ghost.pcap.model import Certificate
 from ghost.pcap.protocols.host_names import plausible
+from ghost.pcap.protocols.tls_messages import read_certificates
 
 if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
+    from cryptography import x509
 
+_MOST = 4_096
+_MOST_ASKED = 20
 _MOST_NAMES = 1_000
 _LONGEST = 200
 _LONGEST_NAME = 253
@@ -32,6 +37,53 @@ class CertificateFacts:
     not_after_ns: int
     self_signed: bool
     """Issued by whom it is issued to."""
+
+
+@dataclass(slots=True, eq=False)
+class SentCertificate:
+    """A certificate message of a server, and who asked."""
+
+    endpoint: int
+    message: bytes
+    frame: int
+    seen_ns: int
+    count: int = 0
+    asked: set[str] = field(default_factory=set)
+
+
+class ServerCertificates:
+    """At most some thousands of them."""
+
+    def __init__(self) -> None:
+        self._sent: dict[tuple[int, bytes], SentCertificate] = {}
+
+    def add(self, endpoint: int, message: bytes, frame: int, now: int, asked: str | None) -> SentCertificate | None:
+        """Count a certificate message; return None if there is no room for another."""
+        sent = self._sent.get((endpoint, message))
+        if sent is None:
+            if len(self._sent) >= _MOST:
+                return None
+            sent = self._sent[endpoint, message] = SentCertificate(endpoint, message, frame, now)
+        sent.count += 1
+        sent.frame, sent.seen_ns = min((sent.frame, sent.seen_ns), (frame, now))
+        if asked and len(sent.asked) < _MOST_ASKED:
+            sent.asked.add(asked.lower())
+        return sent
+
+    def read(self, address: Callable[[int], str]) -> dict[SentCertificate, Certificate]:
+        """Return those that can be read."""
+        known = {}
+        for sent in self._sent.values():
+            own, *others = [read_certificate(each) for each in read_certificates(sent.message)] or [None]
+            if own is not None:
+                known[sent] = Certificate(
+                    server=address(sent.endpoint >> 16), port=sent.endpoint & 0xFFFF, subject=own.subject,
+                    issuer=own.issuer, names=own.names, not_before_ns=own.not_before_ns,
+                    not_after_ns=own.not_after_ns, self_signed=own.self_signed, frame=sent.frame,
+                    seen_ns=sent.seen_ns, count=sent.count, asked=tuple(sorted(sent.asked)),
+                    issuer_sent=any(other is None or other.subject == own.issuer for other in others),
+                )  # fmt: skip
+        return known
 
 
 @lru_cache(maxsize=256)
@@ -58,7 +110,7 @@ def read_certificate(der: bytes) -> CertificateFacts | None:
             return None
 
 
-def _names(certificate: Certificate) -> tuple[str, ...]:
+def _names(certificate: x509.Certificate) -> tuple[str, ...]:
     from cryptography import x509
 
     names: list[str] = []

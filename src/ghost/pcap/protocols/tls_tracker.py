@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from ghost.pcap.model import Certificate, Side, TlsFailure, TlsSection, TlsStage
+from ghost.pcap.model import Side, TlsFailure, TlsSection, TlsStage
 from ghost.pcap.protocols.bounded_counts import Tally, Times, round_robin
-from ghost.pcap.protocols.tls_certificates import read_certificate
+from ghost.pcap.protocols.tls_certificates import SentCertificate, ServerCertificates
 from ghost.pcap.protocols.tls_messages import (
     CLOSURES,
     HARMLESS,
     TLS13,
     alert_name,
-    read_certificates,
     read_client_hello,
     read_server_hello,
     read_ssl2_hello,
@@ -29,13 +28,11 @@ _REFUSAL_NS = 1_000_000_000
 _LEAST_FINISHED = 37
 """Bytes on the wire of the smallest message that ends a handshake of TLS 1.3: more than an alert."""
 _MOST_STREAMS = 200_000
-_MOST_CERTIFICATES = 4_096
 _MOST_HELD = 32 << 20
 """Bytes of unfinished messages over all streams."""
 _MOST_LISTED = 50
 _MOST_FAILURES = 20_000
 _MOST_NAMES = 20
-"""Also of those asked for with one certificate."""
 
 ENCRYPTED = "encrypted"
 """What an alert says that does not say what it is about."""
@@ -63,18 +60,6 @@ class _Party(Records):
 
 
 @dataclass(slots=True, eq=False)
-class _SentCertificate:
-    """A certificate message of a server."""
-
-    endpoint: int
-    message: bytes
-    frame: int
-    seen_ns: int
-    count: int = 0
-    asked: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True, eq=False)
 class _Handshake:
     one: _Party
     other: _Party
@@ -88,7 +73,7 @@ class _Handshake:
     hello_ns: int = -1
     hello_frame: int = 0
     server_hello_frame: int = 0
-    certificate: _SentCertificate | None = None
+    certificate: SentCertificate | None = None
     last_ns: int = -1
     """Of the last packet that belongs to it."""
     last_frame: int = 0
@@ -117,7 +102,7 @@ class TlsTracker:
         self._client_hellos = self._server_hellos = self._retries = self._completed = 0
         self._offered, self._chosen, self._alerts = Tally(100), Tally(100), Tally(500)
         self._server_names = Tally(100_000)
-        self._certificates: dict[tuple[int, bytes], _SentCertificate] = {}
+        self._certificates = ServerCertificates()
         self._times = Times()
         self._held = 0
 
@@ -209,19 +194,8 @@ class TlsTracker:
         elif event.detail == _SERVER_HELLO_DONE:
             handshake.parties[sender].hello_done = True
         elif event.detail == _CERTIFICATE and handshake.client == 1 - sender:
-            self._certificate(handshake, handshake.parties[sender].endpoint, event.body, frame, now)
-
-    def _certificate(self, handshake: _Handshake, endpoint: int, message: bytes, frame: int, now: int) -> None:
-        sent = self._certificates.get((endpoint, message))
-        if sent is None:
-            if len(self._certificates) >= _MOST_CERTIFICATES:
-                return
-            sent = self._certificates[endpoint, message] = _SentCertificate(endpoint, message, frame, now)
-        handshake.certificate = sent
-        sent.count += 1
-        sent.frame, sent.seen_ns = min((sent.frame, sent.seen_ns), (frame, now))
-        if handshake.server_name and len(sent.asked) < _MOST_NAMES:
-            sent.asked.add(handshake.server_name.lower())
+            endpoint = handshake.parties[sender].endpoint
+            handshake.certificate = self._certificates.add(endpoint, event.body, frame, now, handshake.server_name)
 
     def _alert(self, handshake: _Handshake, sender: int, event: Event, frame: int) -> None:
         if event.detail < 0:
@@ -293,7 +267,7 @@ class TlsTracker:
         if not (self._client_hellos or self._server_hellos or self._alerts):
             return None
         completed = self._completed
-        certificates = {sent: _certificate(sent, address) for sent in self._certificates.values()}
+        certificates = self._certificates.read(address)
         failures = []
         for stream in sorted(number for number, each in self._handshakes.items() if each is not None):
             handshake = self._handshakes[stream]
@@ -314,11 +288,9 @@ class TlsTracker:
             failure = _failure(stream, handshake, end, capture_end_ns, address)
             if failure is not None:
                 sent = handshake.certificate
-                failures.append(replace(failure, certificate=certificates[sent]) if sent else failure)
+                failures.append(replace(failure, certificate=certificates.get(sent)) if sent else failure)
         failures.sort(key=lambda each: each.frames)
-        known = sorted(
-            filter(None, certificates.values()), key=lambda each: (each.not_after_ns, each.frame, each.server)
-        )
+        listed = sorted(certificates.values(), key=lambda each: (each.not_after_ns, each.frame, each.server))
         return TlsSection(
             client_hellos=self._client_hellos,
             server_hellos=self._server_hellos,
@@ -333,7 +305,7 @@ class TlsTracker:
                 round_robin(failures, _MOST_FAILURES, lambda one: (one.server, one.port, one.stage, one.alert))
             ),
             failures_total=len(failures),
-            certificates=tuple(known[:_MOST_LISTED]),
+            certificates=tuple(listed[:_MOST_LISTED]),
             handshake_ms=self._times.statistics(),
         )
 
@@ -347,19 +319,6 @@ class TlsTracker:
                     party.over = True
                     for event in party.rest():
                         self._event(stream, handshake, sender, event, handshake.last_frame, handshake.last_ns)
-
-
-def _certificate(sent: _SentCertificate, address: Callable[[int], str]) -> Certificate | None:
-    chain = [read_certificate(each) for each in read_certificates(sent.message)]
-    own = chain[0] if chain else None
-    if own is None:
-        return None
-    return Certificate(
-        server=address(sent.endpoint >> 16), port=sent.endpoint & 0xFFFF, subject=own.subject, issuer=own.issuer,
-        names=own.names, not_before_ns=own.not_before_ns, not_after_ns=own.not_after_ns, self_signed=own.self_signed,
-        frame=sent.frame, seen_ns=sent.seen_ns, count=sent.count, asked=tuple(sorted(sent.asked)),
-        issuer_sent=any(other is None or other.subject == own.issuer for other in chain[1:]),
-    )  # fmt: skip
 
 
 def _opens(payload: bytes) -> bool:
