@@ -72,6 +72,8 @@ CARRIERS = {
     "gtp, with number": (1, ethernet(gtp(INNER, 2, b"\0\1\0\0")), ("gtp",)),
     "gtp of 5g": (1, ethernet(gtp(INNER, 4, b"\0\0\0\x85\1\0\1\0")), ("gtp",)),
     "vxlan of linux": (1, ethernet(vxlan(INNER, 8472)), ("vxlan",)),
+    "inner tunnel of a gateway load balancer": (1, ethernet(vxlan(INNER, 10800)), ("vxlan",)),
+    "outer tunnel of a gateway load balancer": (1, ethernet(vxlan(INNER, 10801)), ("vxlan",)),
     "erspan III": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, ERSPAN_3 + ethernet(INNER))), ("gre",)),
     "gre": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\0\0\x08\0" + INNER)), ("gre",)),
     "gre with key": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\x20\0\x08\0\0\0\0\7" + INNER)), ("gre",)),
@@ -203,7 +205,7 @@ def test_headers_that_the_snap_length_cut_are_counted_as_such(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize("ports", [(51820, 53), (4500, 123), (53, 8472)])
+@pytest.mark.parametrize("ports", [(51820, 53), (4500, 123), (53, 8472), (53, 10800)])
 def test_a_query_from_the_port_of_a_tunnel_is_a_query(tmp_path: Path, ports: tuple[int, int]) -> None:
     query = b"\x08\0\1\0\0\1\0\0\0\0\0\0\1a\0\0\1\0\1" + b"\0" * 29
     analysis = analysed(tmp_path, ethernet(ip(CLIENT, SERVER, 17, udp(*ports, query))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .labelled import (
+    appliances,
     certificates,
     datagrams,
     floods_and_scans,
@@ -25,7 +26,7 @@ from .labelled import (
 from .labelled.scene import judged, judged_samples, told
 
 MODULES = (
-    certificates, datagrams, floods_and_scans, icmp_messages, idle_connections, many_clients, missing_names, nat,
+    appliances, certificates, datagrams, floods_and_scans, icmp_messages, idle_connections, many_clients, missing_names, nat,
     neighbours, older_tls, path_directions, refused_requests, reset_after_accept, restarts, server_push, takeovers,
 )  # fmt: skip
 SCENES = [scene for module in MODULES for scene in module.SCENES.values()]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -204,7 +204,8 @@ class World:
         self.offload = False
         """Frames of the host at the capture point are seen before the card cuts them, and after it joins them."""
         self.capture_misses = 0.0
-        self.captures_twice = False
+        self.seen_as: Callable[[bytes], Iterable[tuple[int, bytes]]] = lambda frame: [(0, frame)]
+        """Frames that are captured for one at the capture point, and how many nanoseconds later."""
         self.starts_at = 0.0
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._tick = 0
@@ -324,9 +325,8 @@ class World:
         """One frame at the capture point, unless the capturer misses it or has not begun."""
         if self.now < self.starts_at or (self.capture_misses and self.dice.random() < self.capture_misses):
             return
-        self.records.append((EPOCH_NS + self.seed % 1000 * 10**9 + int(self.now * 1e9), frame))
-        if self.captures_twice:
-            self.records.append((self.records[-1][0] + self.dice.randrange(1000, 40_000), frame))
+        when = EPOCH_NS + self.seed % 1000 * 10**9 + int(self.now * 1e9)
+        self.records.extend((when + after, seen) for after, seen in self.seen_as(frame))
 
 
 def unreachable(router: str, packet: Packet, code: int, *, mtu: int = 0, kind: int = 3) -> Packet:

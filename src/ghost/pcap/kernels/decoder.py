@@ -250,8 +250,11 @@ def decode(
                     frame = 0
                     if destination_port == 2152 and end - o >= 36:
                         frame = inside_gtp(buf, o + 8, end)
-                    linux = destination_port == 8472 and end - o >= 30 and plain_vxlan(buf, o + 8)
-                    if linux or (destination_port == 4789 and end - o >= 30 and buf[o + 8] & 0x08):
+                    vxlan = end - o >= 30 and (
+                        (destination_port == 4789 and buf[o + 8] & 0x08 > 0)
+                        or (destination_port in (8472, 10800, 10801) and plain_vxlan(buf, o + 8))
+                    )
+                    if vxlan:
                         inside |= L.IN_VXLAN
                         o += 16
                         kind = _FRAME

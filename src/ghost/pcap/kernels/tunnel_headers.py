@@ -18,7 +18,8 @@ def ethernet_in_mpls(buf: FileBytes, o: int, end: int) -> int:
 
 
 def plain_vxlan(buf: FileBytes, o: int) -> bool:
-    """Return whether all reserved bits of a VXLAN header are zero, for Linux's own unregistered port."""
+    """Return whether all reserved bits of a VXLAN header are zero, for ports that others use as well: 8472 (Linux),
+    10800 and 10801 (inner and outer tunnel of an Azure gateway load balancer)."""
     return buf[o] == 0x08 and buf[o + 1] | buf[o + 2] | buf[o + 3] | buf[o + 7] == 0
 
 
