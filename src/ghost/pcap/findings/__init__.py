@@ -13,9 +13,11 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     correlation            drops findings that another explains better
     common_causes          failures with a host in common, as one finding
     connection_setup       connections that never opened
+    refused_connections    resets that answer SYNs
     half_open_connections  SYN-ACKs that were never acknowledged
     accept_queue           full accept queues
     snat_exhaustion        a NAT without free source ports
+    dead_backends          balancers with a dead backend
     reset_origin           resets sent by a device closer than the peer
     host_reachability      hosts that answer by other protocols
     post_handshake_resets  resets straight after the handshake

@@ -6,6 +6,7 @@ of failure can lie near the client. Failures that share neither end stay apart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -194,6 +195,12 @@ def parties(seen: Observed, rows: StreamRows) -> Parties:
     server, port = seen.name_of(service)
     clients, services = ({key[end] for key, _ in pairs} for end in (CLIENT, SERVER))
     return Parties(c.host(client), server, port, len(most), len(clients), len(services))
+
+
+def clients_of(seen: Observed, rows: StreamRows) -> Sequence[tuple[str, int]]:
+    """Return the clients of some streams with the number of their streams, most first."""
+    numbers = Counter(seen.columns.hosts[rows, CLIENT].tolist())
+    return [(seen.columns.host(number), tries) for number, tries in numbers.most_common()]
 
 
 def representative_rows(seen: Observed, rows: StreamRows, worst: Floats | PerStream | None = None) -> StreamRows:

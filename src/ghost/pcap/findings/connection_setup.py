@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
@@ -12,7 +11,8 @@ import numpy as np
 from ghost.pcap.array_queries import among, distinct, without
 from ghost.pcap.findings.accept_queue import half_accepted, queue_full, queued_requests
 from ghost.pcap.findings.attack_patterns import Threats
-from ghost.pcap.findings.common_causes import of_streams
+from ghost.pcap.findings.common_causes import clients_of, of_streams
+from ghost.pcap.findings.dead_backends import dead_backend, fails_by_tuple
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.half_open_connections import half_open_findings
@@ -20,7 +20,7 @@ from ghost.pcap.findings.host_reachability import other_protocol_answers
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.one_way_captures import was_captured_one_way
 from ghost.pcap.findings.phrasing import at, count, duration, few, percent
-from ghost.pcap.findings.reset_origin import from_this_segment
+from ghost.pcap.findings.refused_connections import refused_findings
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.snat_exhaustion import Exhausted, exhausted, snat_findings
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
@@ -30,7 +30,7 @@ def connection_setup_findings(seen: Observed, threats: Threats) -> Iterator[Find
     """Yield findings on connection setup; streams of a flood or a scan are left out."""
     yield from _unanswered(seen, threats)
     yield from half_open_findings(seen, threats)
-    yield from _refused(seen, threats)
+    yield from refused_findings(seen, threats)
     yield from _intermittent_drops(seen, threats)
 
 
@@ -168,7 +168,7 @@ def _finding(
     ports: int = 1,
 ) -> Finding:
     c = seen.columns
-    clients = _clients(seen, rows)
+    clients = clients_of(seen, rows)
     source, address = clients[0][0], c.host(host)
     syns, repeated = int(c.sides("syn")[rows, CLIENT].sum()), int(c.syn_retransmissions[rows].sum())
     hosts = [c.host(number) for number in distinct(c.hosts[rows, SERVER]).tolist()]
@@ -230,6 +230,12 @@ def _intermittent_drops(seen: Observed, threats: Threats) -> Iterator[Finding]:
     good = seen.served & (c.syn_retransmissions == 0) & ~dropped
     without_ports: list[Exhausted] = []
     kept_out: dict[int, list[StreamRows]] = {}
+    met_dead: dict[int, list[StreamRows]] = {}
+    by_tuple = {
+        service
+        for (service,), rows in islice(groups_of(failed, seen.service), MOST_GROUPS)
+        if fails_by_tuple(seen, rows, good)
+    }
     for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         queued = np.flatnonzero(waiting & (seen.service == service))
         full = len(queued) >= threshold("slow_application.min_answers")
@@ -240,6 +246,9 @@ def _intermittent_drops(seen: Observed, threats: Threats) -> Iterator[Finding]:
         out_of_ports = exhausted(seen, client, served, rows) if len(served) else None
         if out_of_ports is not None:
             without_ports.append(out_of_ports)
+            continue
+        if service in by_tuple and not full:
+            met_dead.setdefault(service, []).append(rows)
             continue
         share = percent(len(rows), len(rows) + len(served))
         lost = seen.traffic(c.host(client), c.host(service >> 16))
@@ -258,169 +267,5 @@ def _intermittent_drops(seen: Observed, threats: Threats) -> Iterator[Finding]:
     yield from snat_findings(seen, without_ports)
     for parts in kept_out.values():
         yield of_streams(seen, np.concatenate(parts), partial(queue_full, seen, waiting=waiting, taken=good))
-
-
-def _clients(seen: Observed, rows: StreamRows) -> Sequence[tuple[str, int]]:
-    numbers = Counter(seen.columns.hosts[rows, CLIENT].tolist())
-    return [(seen.columns.host(number), tries) for number, tries in numbers.most_common()]
-
-
-# ------------------------------------------------------------------------------------------------------ refused
-
-
-def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
-    """A host of which many ports are closed is one finding, and so is a port that many hosts have closed."""
-    c = seen.columns
-    rows = np.flatnonzero((c.handshake == "refused") & ~threats.streams)
-    for (service,), streams in islice(groups_of(_foreign_resets(seen, rows), seen.service), MOST_GROUPS):
-        ttls_seen = f"other packets of the host have {few(seen.ttls(service >> 16))}"
-        yield _refused_by_third_party(seen, service, streams, ttls_seen)
-        rows = without(rows, streams)
-    for streams, known in from_this_segment(seen, rows):
-        ttls_seen = f"so they were sent on this segment, and the host's neighbours are heard with {few(known)}"
-        yield _refused_by_third_party(seen, int(seen.service[streams[0]]), streams, ttls_seen, "medium")
-        rows = without(rows, streams)
-    beside = rows[seen.reset_beside[rows, SERVER]]
-    for (service,), streams in islice(groups_of(beside, seen.service), MOST_GROUPS):
-        ttls_seen = (
-            f"so they were sent on this segment, and other packets of the host have {few(seen.ttls(service >> 16))}"
-        )
-        yield _refused_by_third_party(seen, service, streams, ttls_seen)
-        rows = without(rows, streams)
-    down = rows[~among(seen.service[rows], seen.service[seen.served])]
-    for host_first in (True, False):
-        for streams in _closed_together(seen, down, host_first=host_first):
-            yield _refused_port(seen, streams)
-            rows, down = without(rows, streams), without(down, streams)
-    for _, streams in islice(groups_of(rows, seen.service), MOST_GROUPS):
-        yield _refused_port(seen, streams)
-
-
-def _closed_together(seen: Observed, rows: StreamRows, *, host_first: bool) -> Iterator[StreamRows]:
-    """Yield groups of refusals: many ports of one host, or one port of many hosts, for few clients."""
-    c = seen.columns
-    hosts, ports = c.hosts[:, SERVER], c.ports[:, SERVER]
-    for _, streams in islice(groups_of(rows, hosts if host_first else ports), MOST_GROUPS):
-        number = len(distinct((ports if host_first else hosts)[streams]))
-        clients = len(distinct(c.hosts[streams, CLIENT]))
-        if number >= threshold("refused.many") and (host_first or number >= 2 * clients):
-            yield streams
-
-
-def _foreign_resets(seen: Observed, rows: StreamRows) -> StreamRows:
-    """Return the rows of streams whose reset has a TTL that no other packet of the host has."""
-    c = seen.columns
-    ttl, hosts = c.sides("ttl_min"), c.hosts
-    lowest = np.full(len(c.addresses), 1 << 16)
-    highest = np.full(len(c.addresses), -1)
-    np.minimum.at(lowest, hosts[ttl >= 0], ttl[ttl >= 0])
-    np.maximum.at(highest, hosts[ttl >= 0], ttl[ttl >= 0])
-    of_reset, host, tolerance = (
-        c.sides("rst_ttl")[rows, SERVER],
-        hosts[rows, SERVER],
-        threshold("third_party_reset.ttl_tolerance"),
-    )
-    # Most are like the lowest or the highest; only the others need a look at all that there are.
-    odd = (np.abs(of_reset - lowest[host]) > tolerance) & (np.abs(of_reset - highest[host]) > tolerance)
-    rows = rows[odd & (highest[host] >= 0)]
-    strange = [np.zeros(0, np.int64)]
-    for (service,), streams in islice(groups_of(rows, seen.service), MOST_GROUPS):
-        known = seen.ttls(service >> 16)
-        open_to_others = bool((seen.served & (seen.service == service)).any())
-        of_service = c.sides("rst_ttl")[streams, SERVER].tolist()
-        strange.append(
-            streams[
-                [
-                    all(abs(ttl - other) > tolerance for other in known)
-                    and (open_to_others or not _same_distance(ttl, known))
-                    for ttl in of_service
-                ]
-            ]
-        )
-    return np.concatenate(strange)
-
-
-def _same_distance(ttl: int, known: Sequence[int]) -> bool:
-    """Return whether the reset came from the same distance with another usual initial TTL: a Windows machine behind the
-    same virtual address as a Linux one, or the reverse. A device on the path is closer and usually starts at 255."""
-    return any(
-        {_initial_ttl(ttl), _initial_ttl(other)} == {64, 128} and _initial_ttl(ttl) - ttl == _initial_ttl(other) - other
-        for other in known
-    )
-
-
-def _initial_ttl(ttl: int) -> int:
-    """Return the initial TTL that systems use for a received TTL."""
-    return 64 if ttl <= 64 else 128 if ttl <= 128 else 255
-
-
-def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
-    """Return the finding for refusals of one service, of many ports of a host, or of one port of many hosts."""
-    c = seen.columns
-    services = {service: len(streams) for (service,), streams in groups_of(rows, seen.service)}
-    busiest = next(iter(services))
-    host, port = seen.name_of(busiest)
-    clients = _clients(seen, rows)
-    source = clients[0][0]
-    served = int((seen.served & (seen.service == busiest)).sum())
-    only = (
-        ""
-        if not served
-        else f" {count(served, 'other connection')} to it succeeded: the service is available at times."
-    )
-    refuses = f"{source} is" if len(clients) == 1 else f"{len(clients)} clients are"
-    hosts = distinct(c.hosts[rows, SERVER])
-    where = at(host, port)
-    if len(hosts) > 1:
-        where = f"port {port} of {len(hosts)} hosts, such as {host}"
-    elif len(services) > 1:
-        where = f"{host} ({len(services)} ports, most often {port})"
-    known = {_initial_ttl(ttl) for ttl in seen.ttls(busiest >> 16)}
-    ttls = {_initial_ttl(ttl) for ttl in c.sides("rst_ttl")[rows[seen.service[rows] == busiest], SERVER].tolist()}
-    if known and known.isdisjoint(ttls):
-        only += " By its initial TTL, the machine that refuses is not the one that otherwise answers at this address."
-    return make_finding(
-        "refused",
-        severity="LOW" if _is_restart(seen, rows) else "MEDIUM" if served else "HIGH",
-        title=f"{refuses} refused by {where}",
-        detail=f"{count(len(rows), 'connection attempt')} answered by a reset at once: nothing listens there.{only}",
-        who=Who(source, host, port),
-        evidence=seen.frames(rows, "rst", SERVER),
-        confidence="high",
-        weight=len(rows),
-        measured={"refused": len(rows), "completed": served}
-        | ({"services": len(services)} if len(services) > 1 else {}),
-        other_targets=tuple(seen.name_of(service) for service in services if service != busiest),
-    )
-
-
-def _is_restart(seen: Observed, rows: StreamRows) -> bool:
-    """Return whether one service refused once or twice and served many before and after, as in a restart.
-
-    A refusal at the end of the capture does not count: the service may stay down.
-    """
-    c = seen.columns
-    if len(rows) > threshold("refused.restart_refusals") or len(distinct(seen.service[rows])) > 1:
-        return False
-    served = c.first_ns[seen.served & (seen.service == seen.service[rows[0]])]
-    before, after = served < c.first_ns[rows].min(), served > c.last_ns[rows].max()
-    return min(int(before.sum()), int(after.sum())) >= threshold("refused.restart_served")
-
-
-def _refused_by_third_party(
-    seen: Observed, service: int, rows: StreamRows, others: str, confidence: str = "high"
-) -> Finding:
-    host, port = seen.name_of(service)
-    source = _clients(seen, rows)[0][0]
-    ttls = distinct(seen.columns.sides("rst_ttl")[rows, SERVER]).tolist()
-    return make_finding(
-        "third_party_reset",
-        severity="HIGH",
-        title=f"A device on the path resets connections of {source} to {at(host, port)}",
-        detail=f"{count(len(rows), 'connection attempt')} reset; the resets have TTL {few(ttls)}, {others}.",
-        who=Who(source, host, port),
-        evidence=seen.frames(rows, "rst", SERVER),
-        confidence=confidence,
-        weight=len(rows),
-        measured={"resets": len(rows)},
-    )
+    for parts in met_dead.values():
+        yield of_streams(seen, np.concatenate(parts), partial(dead_backend, seen, at_once=good))

@@ -161,6 +161,7 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _KeysOfCause, _KeysOfWho], ...] 
         _service,
     ),
     ("snat_exhaustion", frozenset({"syn_unanswered"}), _every(_service), _service),
+    ("backend_dead", frozenset({"syn_unanswered"}), _target, _targets),
     ("syn_unanswered", _WAITING | _LOSS | {"mid_session_reset"}, _queue, _service),
     ("syn_unanswered", frozenset({"no_answer"}), _silent_host, _server_host),
     ("rto_loss", frozenset({"syn_unanswered", "no_answer"}), _gone_host, _server_host),

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from ...wire import ACK, RST, SYN
+from ..balancers import one_of_four_backends
 from ..network import TCP_PROTOCOL, Host, Packet, Segment
 from ..office import Office, attempt, chatter, talk
 from ..scene import FAULTS
 from .usual import bulk, other_port
+
+
+@FAULTS.add("backend_dead", "server_host", points=("client",), seconds=40.0)
+def balancer_with_a_dead_backend(office: Office) -> None:
+    one_of_four_backends(office)
 
 
 @FAULTS.add("snat_exhaustion", "network", points=("client",), seconds=40.0)
