@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.model import Analysis, DnsSection
+from ghost.pcap.protocols.dns_answers import read_addresses
 from ghost.pcap.protocols.dns_question import read_asked
 from tests.exhaustive import examples
 
@@ -60,6 +61,29 @@ def section(tmp_path: Path, *records: Record) -> DnsSection:
     found = analysed(tmp_path, *records).dns
     assert found is not None
     return found
+
+
+def test_the_addresses_behind_aliases_are_those_that_were_sent(tmp_path: Path) -> None:
+    asking = query("a.example", 7)
+    response = dns.message.make_response(dns.message.from_wire(asking))
+    alias = "a.privatelink.example."
+    response.answer += [
+        dns.rrset.from_text("a.example.", 60, "IN", "CNAME", alias),
+        dns.rrset.from_text(alias, 60, "IN", "A", "20.1.2.3", "20.1.2.4"),
+    ]
+    message = response.to_wire()
+    found = section(tmp_path, asked(0, asking), answered(5, message)).answers
+    assert [(one.name, one.client, one.server, one.frame) for one in found] == [("a.example", CLIENT, RESOLVER, 2)]
+    assert (set(found[0].addresses), found[0].private_link, found[0].complete) == ({"20.1.2.3", "20.1.2.4"}, True, True)
+    cut = section(tmp_path, asked(0, asking), answered(5, message[:-8])).answers
+    assert [(len(one.addresses), one.complete) for one in cut] == [(1, False)]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.binary(min_size=12, max_size=200))
+def test_any_bytes_are_read_for_addresses_without_an_error(message: bytes) -> None:
+    addresses, _ = read_addresses(message)
+    assert all(len(address) in (4, 16) for address in addresses)
 
 
 def test_a_reused_id_does_not_hide_an_unanswered_query(tmp_path: Path) -> None:

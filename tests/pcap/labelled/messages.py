@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import dns.flags
 import dns.message
+import dns.name
 import dns.rcode
 import dns.rrset
 
@@ -132,12 +133,18 @@ def query(name: str, number: int, kind: str = "A") -> bytes:
     return bytes(dns.message.make_query(name, kind, id=number).to_wire())
 
 
-def reply(asked: bytes, *, code: str = "NOERROR", addresses: Iterable[str] = (), text: str | None = None) -> bytes:
+def reply(
+    asked: bytes, *, code: str = "NOERROR", addresses: Iterable[str] = (), text: str | None = None,
+    aliases: Iterable[str] = (),
+) -> bytes:  # fmt: skip
     message = dns.message.from_wire(asked)
     said = dns.message.make_response(message)
     said.flags |= dns.flags.RA
     said.set_rcode(dns.rcode.from_text(code))
     name = message.question[0].name
+    for alias in aliases:
+        said.answer.append(dns.rrset.from_text(name, 60, "IN", "CNAME", f"{alias}."))
+        name = dns.name.from_text(alias)
     for address in addresses:
         said.answer.append(dns.rrset.from_text(name, 60, "IN", "AAAA" if ":" in address else "A", address))
     if text is not None:

@@ -42,6 +42,7 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     tls_faults             failed TLS handshakes, expiring certificates
     http_faults            HTTP errors and slow answers
     dns_faults             DNS: missing names, failures, timeouts, slow servers
+    dns_contradictions     answers that contradict each other, or where clients go
     repeated_lookups       missing names that a program needs
     dns_abuse              generated names, data in names
     reputation_lookups     names that query a reputation service

@@ -120,8 +120,8 @@ def _gone_host(cause: Finding) -> Sequence[Hashable]:
     return [cause.who.dst] if cause.blame == "server_host" else ()
 
 
-def _waiting(cause: Finding) -> Sequence[Hashable]:
-    """Return services whose answers are late because they wait for this one."""
+def _other_targets(cause: Finding) -> Sequence[Hashable]:
+    """Return services that are late because they wait for this one, or that fail because of its answers."""
     return cause.other_targets
 
 
@@ -143,6 +143,13 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _KeysOfCause, _KeysOfWho], ...] 
     ("port_unreachable", _SILENCE, _target, _targets),
     ("host_down", _SILENCE | _LOSS, _target, _targets),
     ("routing_loop", _SILENCE | _LOSS | {"host_down"}, _target, _targets),
+    # who goes to a wrong address meets there whatever is there
+    (
+        "dns_contradiction",
+        _SILENCE | _WAITING | {"refused", "third_party_reset", "admin_prohibited", "tls_failure", "mid_session_reset"},
+        _other_targets,
+        _targets,
+    ),
     # one pair of hosts of which one direction passes here: nothing else about it can be judged
     (
         "asymmetric",
@@ -175,6 +182,6 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _KeysOfCause, _KeysOfWho], ...] 
     ("http_slow", frozenset({"slow_application"}), _every(_service), _service),
     ("http_5xx", _WAITING, _every(_service), _service),
     ("zero_window", _WAITING | {"throughput_limited", "mid_session_reset"}, _every(_pair), _pair),
-    ("dns_slow", _WAITING, _waiting, _targets),
+    ("dns_slow", _WAITING, _other_targets, _targets),
     ("arp_conflict", _LOSS | {"mid_session_reset"}, _first_host, _hosts),
 )

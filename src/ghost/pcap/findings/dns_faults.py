@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ghost.pcap import safe_text
 from ghost.pcap.findings.dns_abuse import Generated, dns_threats, generated_name_clients
+from ghost.pcap.findings.dns_contradictions import dns_contradiction_findings
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
@@ -33,6 +34,7 @@ def dns_findings(seen: Observed) -> Iterator[Finding]:
     yield from _servfail(dns, servers)
     yield from _nxdomain(dns, servers, generated)
     yield from _slow(seen, dns, servers)
+    yield from dns_contradiction_findings(seen, dns)
     yield from responses_without_queries(seen, dns)
 
 

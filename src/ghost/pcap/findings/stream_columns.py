@@ -7,7 +7,7 @@ the client sent, and what the server sent. Where the model says None, a column o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -117,6 +117,8 @@ class Columns:
     """Which side sent the first FIN; -1 where neither did."""
     greeting_ms: Floats
     unacked_bytes: PerStream
+    server_names: Mapping[int, str]
+    """TLS server name or HTTP host of the streams on which one was readable."""
     sides: Callable[[str], PerSide]
     """A column pair by the name of a field of `Direction`: client, server. Copies are left out of counts."""
     first_frames: Callable[[str], PerSide]
@@ -210,6 +212,7 @@ def _of_view(view: StreamView) -> Columns:
         first_frames=cache(first_frames),
         greeting_ms=_times(state[:, L.S_GREETING]),
         unacked_bytes=unacked,
+        server_names=view.server_names,
         sides=cache(_without_duplicates(sides)),
         samples=cache(samples),
     )
@@ -311,6 +314,7 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         first_frames=cache(first_frames),
         greeting_ms=times([stream.greeting_ms for stream in streams]),
         unacked_bytes=sides("unacked_bytes"),
+        server_names={row: stream.server_name for row, stream in enumerate(streams) if stream.server_name},
         sides=cache(_without_duplicates(sides)),
         samples=cache(samples),
     )

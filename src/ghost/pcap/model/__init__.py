@@ -25,6 +25,7 @@ from ghost.pcap.model.capture_section import (
     Unread,
 )
 from ghost.pcap.model.dns_section import (
+    DnsAnswer,
     DnsLongNames,
     DnsQuery,
     DnsSection,
@@ -92,6 +93,7 @@ __all__ = [
     "DhcpSection",
     "DhcpUnanswered",
     "Direction",
+    "DnsAnswer",
     "DnsLongNames",
     "DnsQuery",
     "DnsSection",

@@ -55,6 +55,23 @@ class DnsServer:
 
 
 @dataclass(frozen=True, slots=True)
+class DnsAnswer:
+    """The addresses that one server gave one client for a name, over the whole capture."""
+
+    name: str
+    client: str
+    server: str
+    addresses: tuple[str, ...]
+    private_link: bool
+    """An alias on the way to an address, or the name itself, lies in a zone of private endpoints (`privatelink.*`)."""
+    complete: bool
+    """No answer was truncated, and none has more addresses than are kept."""
+    first_ns: int
+    frame: int
+    """Of the first answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class DnsLongNames:
     """Names of at least forty characters below one registered name."""
 
@@ -109,3 +126,7 @@ class DnsSection:
     """Most names first."""
     answered_clients: frozenset[str] = frozenset()
     """Who got any response, of the first some thousands."""
+    answers: tuple[DnsAnswer, ...] = ()
+    """By client, server and name, of the first some thousands."""
+    answers_unlisted: int = 0
+    """Answers for whose names the list has no room."""

@@ -100,5 +100,7 @@ class HttpSection:
     """Their request was not captured, or could not be told."""
     upgraded: int = 0
     """Connections that became tunnels or websockets."""
+    proxies: frozenset[str] = frozenset()
+    """Addresses that were asked to connect to others (CONNECT)."""
     switched_streams: tuple[int, ...] = ()
     """Those of them on which both ends agreed on another protocol (status 101)."""

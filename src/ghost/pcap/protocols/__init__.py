@@ -11,6 +11,7 @@ dhcp_tracker           DHCP and DHCPv6 transactions
 ntp_tracker            NTP servers and clock offsets
 dns_tracker            DNS queries and responses, over UDP and TCP
 dns_question           the question of a message; registered names
+dns_answers            addresses in answers
 dns_open_questions     queries without a response so far
 dns_failures           responses that report a failure
 dns_long_names         long names by registered name

@@ -1,6 +1,6 @@
 """DNS (RFC 1035) over UDP and TCP port 53: queries and responses matched by id, five-tuple and name, as hosts do.
 
-Only header and question are kept. mDNS and LLMNR are counted apart: nobody owes them an answer.
+Of a message header, question and addresses are read. mDNS and LLMNR are counted apart: nobody owes them an answer.
 
 A resolver tries names with the suffixes of its search list, and asks again when it hears nothing. A failure that such
 a trial soon made up for is marked as recovered: nothing was lost but time.
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ghost.pcap import layout as L
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 from ghost.pcap.protocols.bounded_counts import EventCounter, Tally, Times, keep_smallest, merged_times, round_robin
+from ghost.pcap.protocols.dns_answers import Answers
 from ghost.pcap.protocols.dns_failures import Failures
 from ghost.pcap.protocols.dns_long_names import LONG, LongNames
 from ghost.pcap.protocols.dns_open_questions import Asked, Key, OpenQuestions
@@ -71,6 +72,7 @@ class DnsTracker:
         self._names, self._long_names = Tally(_MOST_NAMES), LongNames()
         self._open = OpenQuestions()
         self._done: OrderedDict[Key, None] = OrderedDict()
+        self._answers = Answers()
         self._servers: dict[int, _Server] = {}
         self._others = _Server()
         """Those for which there is no room, together."""
@@ -177,6 +179,8 @@ class DnsTracker:
         server.responses += 1
         server.last_answer_ns = now
         server.rcodes[rcode] += 1
+        if rcode == "NOERROR" and key[3][1] in ("A", "AAAA"):
+            self._answers.add(client, key[1] >> 16, key[3][0], message, frame, now)
         if len(self._answered_clients) < _MOST_CLIENTS:
             self._answered_clients.add(client)
         if key not in self._open:
@@ -302,6 +306,8 @@ class DnsTracker:
             recovered_total=self._recovered,
             long_names=self._long_names.section(address),
             answered_clients=frozenset(map(address, self._answered_clients)),
+            answers=self._answers.section(address),
+            answers_unlisted=self._answers.unlisted,
         )
 
     def _unanswered(self) -> list[Asked]:

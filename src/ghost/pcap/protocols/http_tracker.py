@@ -189,6 +189,7 @@ class HttpTracker:
         self._names: dict[int, str] = {}
         self._requests = self._responses = self._unpaired = self._upgraded = 0
         self._switched: list[int] = []
+        self._proxies: set[int] = set()
         self._methods, self._statuses, self._hosts = Tally(100), Tally(1_000), Tally(10_000)
         self._times = Times()
         self._slow: list[_Slow] = []
@@ -250,6 +251,8 @@ class HttpTracker:
         assert head.method is not None
         self._requests += 1
         self._methods.add(head.method)
+        if head.method == "CONNECT":
+            self._proxies.add(connection.server >> 16)
         if head.host is not None:
             self._hosts.add(head.host.lower())
             self._names.setdefault(stream, head.host)
@@ -359,6 +362,7 @@ class HttpTracker:
             incomplete_total=len(incomplete),
             unpaired_responses=self._unpaired,
             upgraded=self._upgraded,
+            proxies=frozenset(map(address, self._proxies)),
             switched_streams=tuple(self._switched),
         )  # fmt: skip
 

@@ -110,6 +110,13 @@ class StreamView(Sequence[Stream]):
         """The latest timestamp of the capture."""
         return self._end
 
+    @property
+    def server_names(self) -> dict[int, str]:
+        """Return the TLS server name or HTTP host of these streams, where one was readable."""
+        if len(self._order) == len(self._streams):
+            return dict(self._names)
+        return {row: self._names[number] for row, number in enumerate(self._order.tolist()) if number in self._names}
+
     def address(self, number: int) -> str:
         """Return the text of an address id."""
         return self._address(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import messages
+from ..contradicting_answers import private_zone_not_linked
 from ..office import WORDS, Office
 from ..scene import FAULTS
 from .usual import other_port
@@ -64,3 +65,8 @@ def tunnel_in_names(office: Office) -> None:
     for n in range(120):
         labels = ".".join(office.dice.randbytes(28).hex() for _ in range(2))
         office.lookup(f"{labels}.{tunnel}", 1.0 + 0.1 * n, kind="TXT")
+
+
+@FAULTS.add("dns_contradiction", "dns", points=("client",))
+def public_address_of_a_private_endpoint(office: Office) -> None:
+    private_zone_not_linked(office)
