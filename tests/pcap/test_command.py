@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import pty
 import signal
 import stat
 import struct
@@ -286,6 +287,34 @@ def test_a_file_that_is_no_capture_gets_one_line(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*_semantic.json"))
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_standard_input_is_read_like_a_file(compressed: bool, shared_captures: Path, tmp_path: Path) -> None:
+    content = (shared_captures / "smtp.pcap").read_bytes()
+    piped = [
+        subprocess.run([*ENGINE, "-", *options], input=gzip.compress(content) if compressed else content, cwd=tmp_path,
+                       capture_output=True, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=60, check=True)
+        for options in (["--findings"], ["--compare", str(shared_captures / "smtp.pcap")], [])
+    ]  # fmt: skip
+    file = run(shared_captures / "smtp.pcap", "--findings").stdout
+    assert piped[0].stdout.decode().replace("stdin", "smtp.pcap") == file
+    assert piped[2].stdout.decode().splitlines()[1:] == [f"stdin{ending}" for ending in WRITTEN]
+    assert not list(tmp_path.glob("pcap-forensics-*")), "the copy is deleted"
+
+
+def test_standard_input_that_is_a_terminal_or_no_capture_gets_one_line(tmp_path: Path) -> None:
+    near, far = pty.openpty()
+    at_terminal = subprocess.run([*ENGINE, "-"], stdin=far, capture_output=True, text=True, timeout=60, check=False)
+    os.close(near)
+    os.close(far)
+    assert (at_terminal.returncode, len(at_terminal.stderr.splitlines())) == (2, 1)
+    assert "tcpdump -w - | pcap-forensics -" in at_terminal.stderr
+    with Path("/dev/zero").open() as endless:
+        zeros = subprocess.run([*ENGINE, "-"], stdin=endless, capture_output=True, text=True, timeout=60, check=False)
+    assert "stdin is not a packet capture (it begins with 00 00 00 00)" in failure(zeros)
+    twice = run("-", "--compare", "-")
+    assert (twice.returncode, twice.stderr.count("\n")) == (2, 1)
+
+
 def test_a_folder_without_captures_says_so(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no packets")
     assert "holds no packet capture (1 other file)" in failure(run(tmp_path, cwd=tmp_path))
@@ -394,6 +423,26 @@ def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Pat
         _, said = engine.communicate(timeout=30)
     assert engine.returncode == 130
     assert said.splitlines() == ["pcap-forensics: interrupted"]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_while_standard_input_is_read_ends_its_writer_and_the_rest_is_analysed(
+    shared_captures: Path, tmp_path: Path
+) -> None:
+    content = (shared_captures / "smtp.pcap").read_bytes()
+    with subprocess.Popen([*ENGINE, "-", "--findings"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env={**os.environ, "TMPDIR": str(tmp_path)}) as engine:  # fmt: skip
+        assert engine.stdin is not None
+        engine.stdin.write(content[:5000])
+        engine.stdin.flush()
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.glob("*/stdin")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        engine.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        out, _ = engine.communicate(content[5000:], timeout=30)
+    assert engine.returncode == 0
+    assert json.loads(out)["capture"]["packets"] == 125
 
 
 def position_in(path: Path, pid: int) -> int:

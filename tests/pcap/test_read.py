@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
+import shlex
 import struct
 import threading
 from pathlib import Path
@@ -16,6 +18,7 @@ from ghost.errors import CaptureError
 from ghost.pcap.analysis import Progress, analyse
 from ghost.pcap.array_types import interpreted_kernel, interpreted_vector
 from ghost.pcap.file import byte_source
+from ghost.pcap.file.capture_format import check_capture, no_capture
 from ghost.pcap.file.capture_reader import CaptureReader, FileFacts
 from ghost.pcap.kernels import pipeline
 from tests.exhaustive import examples
@@ -142,6 +145,31 @@ def test_a_file_that_is_no_capture_gets_one_clear_line(tmp_path: Path, content: 
     with pytest.raises(CaptureError, match=r"some\.pcap is (not a packet capture|damaged gzip data)") as caught:
         analyse(write(tmp_path, content))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("sun web.snoop", b"snoop\0\0\0\0\0\0\2\0\0\0\4", "a snoop capture; convert it first: editcap -F pcapng {} {}"),
+        ("x.cap", b"GMBU\0\2\1\0", "a Network Monitor capture; convert it first: editcap -F pcapng {} {}"),
+        ("x.etl", b"\0\0\1\0", "a Windows trace; convert it first: pktmon etl2pcap {} -o {} (Windows), or etl2pcapng"),
+        ("a'b", b"\0\0\1\0" + bytes(68) + b"\2\0\2\xc0", "a Windows trace; convert it first: pktmon etl2pcap {}"),
+    ],
+)  # fmt: skip
+def test_another_capture_format_is_named_with_the_command_that_converts_it(
+    tmp_path: Path, name: str, content: bytes, told: str
+) -> None:
+    path = tmp_path / name
+    names = [shlex.quote(str(path)), shlex.quote(f"{path}.pcapng".replace(".etl.", "."))]
+    for each, data in ((path, content), (path, gzip.compress(content + bytes(100), mtime=0))):
+        each.write_bytes(data)
+        for read in (analyse, check_capture)[: 2 if data is content else 1]:
+            with pytest.raises(CaptureError, match=re.escape(f"{name} is " + told.format(*names, *names))):
+                read(path)
+
+
+def test_a_name_that_begins_like_an_option_is_no_option_of_the_command() -> None:
+    assert "editcap -F pcapng ./-w ./-w.pcapng" in str(no_capture(Path("-w"), b"snoop\0"))
 
 
 def test_a_file_that_is_absent_gets_one_clear_line(tmp_path: Path) -> None:

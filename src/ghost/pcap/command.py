@@ -11,7 +11,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ examples:
       lost, delayed or changed between the two places they were taken
   {program} client.pcap --compare server.pcap --ends
       the same, for captures known to be the two ends of one path, also where nothing arrived
+  tcpdump -i eth0 -w - | {program} - --findings
+      analyses what comes on standard input when it ends; Ctrl-C ends tcpdump
   {program} captures/
       reads every capture below that folder and prints them worst first; files go to captures_reports/
 {open_example}
@@ -75,7 +78,8 @@ def main(argv: Sequence[str] | None = None, *, program: str = "pcap-forensics", 
     except SystemExit as ended:  # argparse has said why
         return ended.code if isinstance(ended.code, int) else 2
     try:
-        status = _run(options, open_page)
+        with _standard_input(options):
+            status = _run(options, open_page)
         sys.stdout.flush()
     except KeyboardInterrupt:
         settle_interrupt()
@@ -105,7 +109,7 @@ def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
         "capture",
         type=Path,
         metavar="CAPTURE",
-        help="the capture file, or a folder of them; with --compare, the baseline",
+        help="the capture file, - for standard input, or a folder of captures; with --compare, the baseline",
     )
     parser.add_argument("--compare", type=Path, metavar="CURRENT", help="compare CAPTURE with this capture")
     parser.add_argument(
@@ -145,6 +149,22 @@ def _count(text: str) -> int:
     if not 1 <= count <= 64:
         raise argparse.ArgumentTypeError("expected a number from 1 to 64")
     return count
+
+
+@contextmanager
+def _standard_input(options: argparse.Namespace) -> Iterator[None]:
+    """Put the path of a temporary file in the place of `-`."""
+    given = [name for name in ("capture", "compare") if str(getattr(options, name)) == "-"]
+    if len(given) == 2:
+        raise UsageError("standard input is one capture: give the other as a file")
+    if not given:
+        yield
+        return
+    from ghost.pcap.file.standard_input import saved_standard_input
+
+    with saved_standard_input() as path:
+        setattr(options, given[0], path)
+        yield
 
 
 def _run(options: argparse.Namespace, open_page: Opener | None) -> int:

@@ -16,7 +16,7 @@ from ghost.pcap.compare.comparison_text import (
 from ghost.pcap.compare.path_ends import TwoEnds, two_ends
 from ghost.pcap.compare.path_ends_report import ends_document, ends_headline, ends_markdown
 from ghost.pcap.compare.rate_comparison import Capture, Difference, differences
-from ghost.pcap.file.capture_reader import check_capture
+from ghost.pcap.file.capture_format import check_capture
 from ghost.pcap.report.output_files import Places, prepare, stem_of, write_all
 from ghost.pcap.report.semantic import dump, semantic
 from ghost.pcap.report.single_capture import judge

@@ -23,6 +23,14 @@ from ghost.errors import CaptureError
 from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array, Kernel, PacketArray, Vector
 from ghost.pcap.file.byte_source import Gunzip, Hashed, Plain, ReadAhead, Source, hashed
+from ghost.pcap.file.capture_format import (
+    GZIP_MAGIC,
+    HEAD_BYTES,
+    NG_MAGIC,
+    PCAP_MAGICS,
+    no_capture,
+    open_capture,
+)
 from ghost.pcap.file.pcapng_blocks import dropped, interface
 from ghost.pcap.kernels.capture_records import (
     BATCH_FULL,
@@ -38,16 +46,6 @@ BUFFER_BYTES = 4 << 20
 BATCH_PACKETS = 16384
 _ENTRY_FRAMES = 4096
 """Places to begin again lie at least so far apart: a hostile file makes batches of one packet."""
-
-_MAGIC = {
-    b"\xd4\xc3\xb2\xa1": (False, 1000),
-    b"\xa1\xb2\xc3\xd4": (True, 1000),
-    b"\x4d\x3c\xb2\xa1": (False, 1),
-    b"\xa1\xb2\x3c\x4d": (True, 1),
-}
-_NG_MAGIC = b"\x0a\x0d\x0d\x0a"
-CAPTURE_MAGICS = (*_MAGIC, _NG_MAGIC)
-GZIP_MAGIC = b"\x1f\x8b"
 
 LINK_NAMES = {
     0: "NULL", 1: "ETHERNET", 9: "PPP", 12: "RAW", 14: "RAW", 101: "RAW", 108: "LOOP", 113: "LINUX_SLL",
@@ -119,7 +117,7 @@ class CaptureReader:
         self._links = np.zeros(4, np.int64)
         """Of the current section, a row an interface, as the kernel wants them."""
         self._known = 0
-        self._file = _open(path)
+        self._file = open_capture(path)
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
@@ -217,16 +215,15 @@ class CaptureReader:
         return self._stop - self._start > held
 
     def _any_format(self) -> Iterator[Batch]:
-        if not self._fill(1):
-            return
         self._fill(4)
-        magic = bytes(self._buffer[self._start : self._start + 4])
-        if magic in _MAGIC:
-            yield from self._pcap(*_MAGIC[magic])
-        elif magic == _NG_MAGIC:
+        magic = bytes(self._buffer[self._start : min(self._start + 4, self._stop)])
+        if magic in PCAP_MAGICS:
+            yield from self._pcap(*PCAP_MAGICS[magic])
+        elif magic == NG_MAGIC:
             yield from self._pcapng()
-        else:
-            raise _no_capture(self._path, magic)
+        elif magic:
+            self._fill(HEAD_BYTES)
+            raise no_capture(self._path, bytes(self._buffer[self._start : self._stop][:HEAD_BYTES]))
 
     # ------------------------------------------------------------------------------------------------------- pcap
 
@@ -290,7 +287,7 @@ class CaptureReader:
         """Read a block other than an enhanced packet: return True for a packet in row 0, None at the end of the
         file."""
         start = self._start
-        if bytes(self._buffer[start : start + 4]) == _NG_MAGIC:
+        if bytes(self._buffer[start : start + 4]) == NG_MAGIC:
             mark = bytes(self._buffer[start + 8 : start + 12])
             if mark not in (b"\x1a\x2b\x3c\x4d", b"\x4d\x3c\x2b\x1a"):
                 self._damaged()
@@ -384,35 +381,6 @@ class CaptureReader:
             f"The file is damaged after frame {self._frame - 1}: no valid record follows; the rest was not analysed."
         )
         self.facts.truncated = True
-
-
-def check_capture(path: Path) -> None:
-    """Raise CaptureError if `path` cannot be read or does not begin like a capture; nothing more is read."""
-    with _open(path) as file:
-        try:
-            head = file.read(4)
-        except OSError as error:
-            raise CaptureError(f"cannot read {path}: {error.strerror}") from error
-    if head and head not in CAPTURE_MAGICS and not head.startswith(GZIP_MAGIC):
-        raise _no_capture(path, head)
-
-
-def _open(path: Path) -> FileIO:
-    try:
-        if not path.is_dir() and path.exists() and not path.is_file():
-            raise CaptureError(
-                f"cannot read {path}: it is a pipe or a device and can be read only once; save it to a file first"
-            )
-        return path.open("rb", buffering=0)
-    except OSError as error:
-        raise CaptureError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _no_capture(path: Path, magic: bytes) -> CaptureError:
-    return CaptureError(
-        f"{path.name} is not a packet capture (it begins with {magic.hex(' ')}); "
-        "give a pcap or pcapng file, plain or gzip-compressed"
-    )
 
 
 def _decoded_link(link: int) -> int:

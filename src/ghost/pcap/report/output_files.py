@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ghost.errors import UsageError
-from ghost.pcap.file.capture_reader import CAPTURE_MAGICS, GZIP_MAGIC
+from ghost.pcap.file.capture_format import GZIP_MAGIC, is_capture
 from ghost.records import private_dir, write_text
 from ghost.text import visible
 
@@ -65,7 +65,7 @@ def begins_like_a_capture(path: Path) -> bool:
             head = file.read(4)
     except OSError:
         return False
-    return head in CAPTURE_MAGICS or head.startswith(GZIP_MAGIC)
+    return is_capture(head) or head.startswith(GZIP_MAGIC)
 
 
 def write_all(contents: Mapping[Path, str]) -> None:
