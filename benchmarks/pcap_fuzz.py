@@ -5,7 +5,7 @@ python -m benchmarks.pcap_fuzz atheris --runs 25000 --seed 1        guided by co
 python -m benchmarks.pcap_fuzz replay FILE                          one kept failure
 
 Each run analyses, judges and writes every report, and compares the damaged capture with the sound one, also as two ends
-of a path; every eighth run reads it again with other buffers and two jobs, every so many with compiled kernels, and
+of a path; every eighth run reads it again with other buffers, every so many with compiled kernels, and
 must come to the same. A run may take 5 s of processor time and 1 GB more memory than the process had.
 """
 
@@ -128,9 +128,9 @@ class Fuzz:
         ends = self.count.runs % 2 == 1
         compare(self._sound, sound.capture, self._damaged, examined.capture, ends=ends)
         if self.count.runs % 8 == 0:
-            other = examine(self._damaged, jobs=2, buffer_bytes=4096, batch_packets=7)
+            other = examine(self._damaged, buffer_bytes=4096, batch_packets=7)
             assert other is not None
-            assert same(examined.capture.analysis, other.capture.analysis), "other buffers or jobs, other results"
+            assert same(examined.capture.analysis, other.capture.analysis), "other buffers, other results"
             self.count.again += 1
         if self._compiled_every and self.count.runs % self._compiled_every == 0:
             other = examine(self._damaged, compile_kernels=True)

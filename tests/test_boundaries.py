@@ -17,7 +17,7 @@ STARTING_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_sp
 ALLOWED = {
     "shell": {"subprocess", "ctypes"},  # the only room that starts programs
     "lab": {"subprocess"},  # starts a server of its own, for a person's az
-    "pcap": {"concurrent", "ctypes"},  # threads of its own code, and its own compiled kernels
+    "pcap": {"concurrent", "ctypes", "multiprocessing"},  # threads and processes of its own code, compiled kernels
 }
 
 BACKGROUND_WORK = {"threading", "asyncio", "concurrent"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
-from ghost.pcap.kernels import compilation, flow_hash, flow_shards, object_file
+from ghost.pcap.kernels import address_table, compilation, object_file
 from ghost.pcap.sample_statistics import EXACT, Samples, statistics
 from tests.exhaustive import examples
 
@@ -59,34 +59,34 @@ def test_a_directory_others_may_write_to_is_not_trusted_with_compiled_code(tmp_p
     assert compilation._usable(tmp_path)
 
 
-def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def placed_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What a kernel says that is compiled, or loaded, with its cache below `directory`."""
-    monkeypatch.setattr(compilation, "_MODULES", (flow_hash, flow_shards))
+    monkeypatch.setattr(compilation, "_MODULES", (address_table,))
     monkeypatch.setattr(compilation, "cache_directory", lambda: directory)
     vector, kernels = compilation.load.__wrapped__()
-    counts = np.zeros(3, np.int64)
-    kernels(flow_shards.assign_shards)(
-        vector(np.arange(5 * L.PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts)
+    slots = np.zeros(8, np.int64)
+    kernels(address_table.place_addresses)(
+        vector(np.arange(2 * L.ADDRESS)), vector(slots), vector(np.array([2, 3, 5, 7, 11]))
     )
-    return counts.tolist()  # type: ignore[no-any-return]
+    return slots.tolist()  # type: ignore[no-any-return]
 
 
 def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    expected = dealt_by(tmp_path, monkeypatch)
+    expected = placed_by(tmp_path, monkeypatch)
     compilation.mark_ready()
     kept = sorted(tmp_path.rglob("*.nb[ci]"))
     assert kept
     for path in kept:
         path.write_bytes(b"damaged")
-    assert dealt_by(tmp_path, monkeypatch) == expected
+    assert placed_by(tmp_path, monkeypatch) == expected
     compilation.mark_ready()
-    assert dealt_by(tmp_path, monkeypatch) == expected
+    assert placed_by(tmp_path, monkeypatch) == expected
 
 
 def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    expected = dealt_by(tmp_path, monkeypatch)
+    expected = placed_by(tmp_path, monkeypatch)
     compilation.mark_ready()
 
     def fail(directory: Path) -> None:
@@ -94,43 +94,43 @@ def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: 
 
     with monkeypatch.context() as without:
         without.setattr(compilation, "_dispatchers", fail)
-        assert dealt_by(tmp_path, monkeypatch) == expected
+        assert placed_by(tmp_path, monkeypatch) == expected
         compilation.mark_ready()
         _, kernels = compilation.load.__wrapped__()
     with pytest.raises(IndexError):
-        kernels(flow_shards.assign_shards)(*(np.zeros(1, np.int64), 5, 3, np.zeros(5, np.int64), np.zeros(3, np.int64)))
+        kernels(address_table.place_addresses)(np.zeros(1, np.int64), np.zeros(8, np.int64), np.array([2, 3, 5, 7, 11]))
     for wrong in (np.zeros(10, np.int32), np.zeros((10, 10), np.int64), np.zeros(20, np.int64)[::2]):
         with pytest.raises(TypeError):
-            kernels(flow_shards.assign_shards)(wrong, 0, 3, np.zeros(5, np.int64), np.zeros(3, np.int64))
+            kernels(address_table.place_addresses)(wrong, np.zeros(8, np.int64), np.zeros(5, np.int64))
 
 
 @pytest.mark.parametrize("damage", [b"", b"damaged", b"\0" * 4096])
 def test_damaged_machine_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
     pytest.importorskip("numba")
-    expected = dealt_by(tmp_path, monkeypatch)
+    expected = placed_by(tmp_path, monkeypatch)
     compilation.mark_ready()
     kept = tmp_path / "kernels"
     sound = kept.read_bytes()
     kept.write_bytes(damage or sound[:-1])
-    assert dealt_by(tmp_path, monkeypatch) == expected
+    assert placed_by(tmp_path, monkeypatch) == expected
     compilation.mark_ready()
     assert kept.read_bytes() == sound
 
 
 def test_machine_code_of_another_processor_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    dealt_by(tmp_path, monkeypatch)
+    placed_by(tmp_path, monkeypatch)
     compilation.mark_ready()
-    assert object_file.sound(tmp_path / "kernels", [flow_shards.assign_shards])
+    assert object_file.sound(tmp_path / "kernels", [address_table.place_addresses])
     monkeypatch.setattr(object_file, "_processor", lambda: "another")
-    assert not object_file.sound(tmp_path / "kernels", [flow_shards.assign_shards])
-    assert object_file.load(tmp_path / "kernels", [flow_shards.assign_shards]) is None
+    assert not object_file.sound(tmp_path / "kernels", [address_table.place_addresses])
+    assert object_file.load(tmp_path / "kernels", [address_table.place_addresses]) is None
 
 
 def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     (tmp_path / "file").touch()
-    assert sum(dealt_by(tmp_path / "file" / "kernels", monkeypatch)) == 5
+    assert sum(placed_by(tmp_path / "file" / "kernels", monkeypatch)) == 3
     compilation.mark_ready()
 
 
@@ -138,13 +138,13 @@ def test_kernels_compile_where_a_file_cannot_be_finished(tmp_path: Path) -> None
     """As on a full disk: every file ends after 3,000 bytes."""
     pytest.importorskip("numba")
     program = (
-        "import pathlib, resource, pytest; from tests.pcap.test_compiled import dealt_by, compilation;"
+        "import pathlib, resource, pytest; from tests.pcap.test_compiled import placed_by, compilation;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
-        f"print(sum(dealt_by(pathlib.Path({str(tmp_path)!r}), pytest.MonkeyPatch())));"
+        f"print(sum(placed_by(pathlib.Path({str(tmp_path)!r}), pytest.MonkeyPatch())));"
         "compilation.mark_ready(); print(compilation.ready())"
     )
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert ran.stdout.split() == ["5", "False"]
+    assert ran.stdout.split() == ["3", "False"]
     assert all(path.stat().st_size <= 3000 and path.suffix == ".nbi" for path in tmp_path.rglob("*") if path.is_file())
 
 
@@ -152,13 +152,13 @@ def test_what_a_power_cut_left_of_a_first_compilation_is_compiled_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("numba")
-    expected = dealt_by(tmp_path, monkeypatch)
+    expected = placed_by(tmp_path, monkeypatch)
     for path in tmp_path.rglob("*.nbi"):
         path.write_bytes(b"")
     assert not compilation.ready()
-    assert dealt_by(tmp_path, monkeypatch) == expected
+    assert placed_by(tmp_path, monkeypatch) == expected
     compilation.mark_ready()
-    assert object_file.sound(tmp_path / "kernels", [flow_shards.assign_shards])
+    assert object_file.sound(tmp_path / "kernels", [address_table.place_addresses])
 
 
 def test_no_cache_is_looked_for_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from ghost.pcap import main
-from ghost.pcap.report import capture_folder as folder_module
+from ghost.pcap.report import capture_workers
 from ghost.pcap.report.capture_folder import judge_folder, table_lines
 from ghost.pcap.report.output_files import Places
-from ghost.pcap.report.single_capture import Judged, report_on
+from ghost.pcap.report.single_capture import Report, report_on
 from tests.pcap.wire import SYN, Talk, pcap, transfer
 
 
@@ -42,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_every_capture_below_is_found_by_its_content_and_the_worst_comes_first(folder: Path, tmp_path: Path) -> None:
     found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
-    assert [(row.name, row.finding.severity) for row in found.ranked()][:2] == [
+    assert [(row.name, row.word) for row in found.ranked()][:2] == [
         ("deeper/still/silent.data", "HIGH"),
         ("deeper/lossy.cap", "MEDIUM"),
     ]
@@ -78,10 +79,16 @@ def test_captures_of_the_same_name_keep_files_of_their_own(folder: Path, tmp_pat
 def test_a_capture_that_cannot_be_read_is_named_and_the_others_are_judged(folder: Path, tmp_path: Path) -> None:
     broken = folder / "broken.pcap.gz"
     broken.write_bytes(gzip.compress(pcap([]), compresslevel=0)[:27])  # it ends inside the header of the capture
+    (folder / "full_disk.pcap").touch()
     found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
-    assert "healthy.pcap" in {row.name for row in found.rows}
-    assert [name for name, _ in found.failed] == ["broken.pcap.gz"]
-    assert table_lines(found)[-1].startswith("FAILED     broken.pcap.gz")
+    assert [row.name for row in found.failed] == ["broken.pcap.gz"]
+    assert found.sentence == "5 captures, 1 without packets, 1 not decoded, 1 could not be read, 1 other file skipped"
+    for text in ((tmp_path / "out" / name).read_text() for name in ("folder_summary.md", "folder_index.html")):
+        assert re.search(r"FAILED\b.*broken.pcap.gz.*damaged gzip data", text)
+        assert re.search(r"NO PACKETS.*full\\?_disk.pcap", text)
+    assert [row.word for row in found.ranked()] == ["HIGH", "MEDIUM", "FAILED", "NOT READ", "NO PACKETS", "INFO"], (
+        "unknown before healthy"
+    )
 
 
 def test_what_is_called_a_capture_and_is_none_or_empty_is_named_too(
@@ -130,13 +137,13 @@ def test_an_interrupt_keeps_what_is_done_and_says_what_is_left(
     monkeypatch.chdir(tmp_path)
     done: list[Path] = []
 
-    def interrupted(path: Path, places: Places, stem: str | None = None) -> Judged:
+    def interrupted(path: Path, progress_on: TextIO | None = None) -> Report:
         if done:
             raise KeyboardInterrupt
         done.append(path)
-        return report_on(folder / "healthy.pcap", places, stem)
+        return report_on(folder / "healthy.pcap")
 
-    monkeypatch.setattr(folder_module, "report_on", interrupted)
+    monkeypatch.setattr(capture_workers, "report_on", interrupted)
     assert main([str(folder)]) == 130
     said = capsys.readouterr().out
     assert "1 capture, 1 other file skipped, 3 not read (interrupted)" in said

@@ -63,7 +63,7 @@ def test_damaged_captures_give_sound_results_or_one_clear_refusal(tmp_path: Path
         if examined is not None:
             compare(sound, original.capture, path, examined.capture, ends=number % 2 == 1)
             if number % 4 == 0:
-                other = analyse(path, compile_kernels=False, jobs=2, buffer_bytes=4096, batch_packets=7)
+                other = analyse(path, compile_kernels=False, buffer_bytes=4096, batch_packets=7)
                 assert same(examined.capture.analysis, other)
 
 

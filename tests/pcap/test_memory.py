@@ -47,16 +47,15 @@ def test_four_times_the_packets_of_the_same_flows_take_no_more_memory(
     assert large < 1.1 * small
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_what_one_analysis_held_is_free_when_it_ends(tmp_path: Path, jobs: int) -> None:
+def test_what_one_analysis_held_is_free_when_it_ends(tmp_path: Path) -> None:
     """A folder is read in one process, and nothing there looks for cycles in time."""
     path = capture(tmp_path / "some.pcap", 400)
-    analyse(path, compile_kernels=False, jobs=jobs)
+    analyse(path, compile_kernels=False)
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        analyse(path, compile_kernels=False, jobs=jobs)
+        analyse(path, compile_kernels=False)
         gc.collect()
         # Others' cycles are theirs: numba drops some whenever it feels like it.
         kept = [type(one).__qualname__ for one in gc.garbage if type(one).__module__.startswith(("ghost.", "numpy"))]

@@ -7,52 +7,27 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.pcap import layout as L
 from ghost.pcap import sample_statistics
 from ghost.pcap.sample_statistics import EXACT, Samples, statistics
 from ghost.pcap.tcp.scoreboard import sample
-from tests.exhaustive import examples
 
 _TIMES = st.one_of(st.integers(0, 10**6), st.integers(0, 10**13))
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), _TIMES), min_size=1, max_size=80), st.integers(1, 7))
-def test_parts_added_up_say_what_the_whole_says(taken: list[tuple[int, int]], parts: int) -> None:
-    whole, several = Samples(), [Samples() for _ in range(parts)]
-    columns = np.array(taken, np.int64)
-    whole.add(columns[:, 0], columns[:, 1])
-    for number, part in enumerate(several):
-        mine = columns[number::parts]
-        # A part numbers its keys as it likes.
-        part.add(9 - mine[:, 0], mine[:, 1])
-    merged = Samples()
-    for part in several:
-        merged.merge(part, np.arange(9, -1, -1))
+@given(st.lists(st.tuples(st.integers(0, 9), _TIMES), min_size=1, max_size=80))
+def test_statistics_of_a_key_and_of_a_kind_are_those_of_its_samples(taken: list[tuple[int, int]]) -> None:
+    columns, kept = np.array(taken, np.int64), Samples()
+    kept.add(columns[:, 0], columns[:, 1])
     for key in range(10):
-        expected = statistics(columns[columns[:, 0] == key, 1] / 1e6)
-        assert whole.of(key) == merged.of(key) == expected
-    assert whole.of_all(1, 2) == merged.of_all(1, 2) == statistics(columns[columns[:, 0] % 2 == 1, 1] / 1e6)
-    assert sorted(zip(*map(np.ndarray.tolist, whole.of_kind(0, 2)), strict=True)) == sorted(
+        assert kept.of(key) == statistics(columns[columns[:, 0] == key, 1] / 1e6)
+    assert kept.of_all(1, 2) == statistics(columns[columns[:, 0] % 2 == 1, 1] / 1e6)
+    assert sorted(zip(*map(np.ndarray.tolist, kept.of_kind(0, 2)), strict=True)) == sorted(
         (key // 2, value) for key, value in taken if key % 2 == 0
     )
-
-
-@settings(max_examples=examples(4), deadline=None)
-@given(st.integers(0, 2**31))
-def test_a_key_that_outgrew_exactness_adds_up_too(seed: int) -> None:
-    dice = np.random.default_rng(seed)
-    values, keys = dice.integers(0, 10**10, 3 * EXACT), dice.integers(0, 2, 3 * EXACT)
-    whole, merged = Samples(), Samples()
-    whole.add(keys, values)
-    for part in np.array_split(np.arange(len(keys)), 3):
-        one = Samples()
-        one.add(keys[part], values[part])
-        merged.merge(one)
-    assert [whole.of(key) for key in (0, 1)] == [merged.of(key) for key in (0, 1)]
-    assert whole.of_all(0, 1) == merged.of_all(0, 1)
 
 
 def test_memory_grows_with_keys_and_not_with_samples() -> None:
@@ -72,16 +47,14 @@ def test_nothing_is_lost_however_often_samples_are_moved(seed: int, monkeypatch:
     monkeypatch.setattr(sample_statistics, "EXACT", dice.choice([1, 5, 50]))
     monkeypatch.setattr(sample_statistics, "_FIRST_ROOM", dice.choice([1, 16, 64]))
     monkeypatch.setattr(sample_statistics, "_AT_ONCE", dice.choice([1, 7, 1000]))
-    parts, whole = [Samples() for _ in range(dice.choice([1, 3]))], Samples()
+    whole = Samples()
     expected: dict[int, list[int]] = {}
     for _ in range(dice.randrange(1, 30)):
         taken = [(_some_key(dice), _some_time(dice)) for _ in range(dice.choice([0, 1, 10, 100]))]
         columns = np.array(taken, np.int64).reshape(-1, 2)
-        dice.choice(parts).add(columns[:, 0], columns[:, 1])
+        whole.add(columns[:, 0], columns[:, 1])
         for key, value in taken:
             expected.setdefault(key, []).append(value)
-    for part in parts:
-        whole.merge(part)
     for key, values in expected.items():
         found, exact = whole.of(key), statistics(np.array(values) / 1e6)
         assert found is not None

@@ -13,7 +13,7 @@ from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
 from ghost.pcap.array_types import Array, interpreted_kernel, interpreted_vector
 from ghost.pcap.kernels.time_bins import ID_BITS
-from ghost.pcap.kernels.time_series import BINS, TICK_NS, Series, SeriesCollector, SeriesState, _order
+from ghost.pcap.kernels.time_series import BINS, TICK_NS, Series, SeriesCollector, _order
 from tests.exhaustive import examples
 from tests.pcap.wire import MS, Talk, pcap, transfer
 
@@ -54,32 +54,9 @@ def new_collector(most_entries: int = 200_000, slots: int = 8) -> SeriesCollecto
 
 
 def series_of(collector: SeriesCollector) -> Series:
-    return result_of(collector.state())
-
-
-def result_of(state: SeriesState) -> Series:
-    result = state.result(str)
+    result = collector.state().result(str)
     assert result is not None
     return result
-
-
-@settings(max_examples=examples(16), deadline=None)
-@given(packets, st.lists(st.integers(0, 2), min_size=60, max_size=60), st.integers(1, 60), st.sampled_from([1, 8, 240]))
-def test_shards_merged_in_any_order_equal_the_whole_to_the_last_packet(
-    seen: list[tuple[int, int, int, int, int, int]], shard: list[int], batch: int, most_entries: int
-) -> None:
-    whole = new_collector(most_entries)
-    for begin in range(0, len(seen), batch):
-        follow(whole, seen[begin : begin + batch])
-    shards = [new_collector(most_entries) for _ in range(3)]
-    for number, collector in enumerate(shards):
-        mine = [packet for packet, where in zip(seen, shard, strict=False) if where == number]
-        if mine:
-            follow(collector, mine)
-    merged = SeriesState(most_entries=most_entries)
-    for collector in reversed(shards):
-        merged.merge(collector.state())
-    assert result_of(merged) == series_of(whole)
 
 
 @settings(max_examples=examples(10), deadline=None)

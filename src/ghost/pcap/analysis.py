@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -16,15 +15,17 @@ from ghost.pcap.garbage_collection import without_garbage_collection
 from ghost.pcap.kernels import compilation
 from ghost.pcap.kernels.background_thread import BackgroundCalls, short_switch_interval
 from ghost.pcap.kernels.decoder import Decoder
-from ghost.pcap.kernels.flow_shards import Follower, Followers, Shard, ShardedFlows, SingleShard
 from ghost.pcap.kernels.frame_clock import FrameClock
 from ghost.pcap.kernels.packet_totals import Tally
+from ghost.pcap.kernels.pipeline import Passes
+from ghost.pcap.kernels.time_series import SeriesCollector
 from ghost.pcap.model import Analysis
 from ghost.pcap.protocols.application_readers import Applications
 from ghost.pcap.protocols.arp_tracker import ArpTracker
 from ghost.pcap.protocols.icmp_tracker import IcmpTracker
-from ghost.pcap.protocols.parser_dispatch import Marked, Parsers
-from ghost.pcap.protocols.udp_conversations import udp_section
+from ghost.pcap.protocols.parser_dispatch import Marked, Marker, Parsers
+from ghost.pcap.protocols.udp_conversations import UdpConversations, udp_section
+from ghost.pcap.tcp.stream_tracker import Streams
 
 _LARGE_PACKET = 1500
 """Bytes. A file that would be worth kernels were all its packets so large is worth them before its first batch."""
@@ -45,32 +46,18 @@ def analyse(
     *,
     progress: Callable[[Progress], None] | None = None,
     compile_kernels: bool | None = None,
-    jobs: int = 1,
-    dask: str | None = None,
     buffer_bytes: int = BUFFER_BYTES,
     batch_packets: int = BATCH_PACKETS,
 ) -> Analysis:
     """Analyse one capture. Raises CaptureError where the file is none or cannot be read.
 
-    `compile_kernels` None leaves it to the size of the capture. How many `jobs` follow its flows, whether here or
-    on the Dask cluster at the address `dask`, and buffer and batch sizes never change the result.
+    `compile_kernels` None leaves it to the size of the capture. Buffer and batch sizes never change the result.
     """
-    with _shards(jobs, dask) as shards, without_garbage_collection(), short_switch_interval():
+    with without_garbage_collection(), short_switch_interval():
         vector, kernels = interpreted_vector, interpreted_kernel
         reader = CaptureReader(path, vector, kernels, buffer_bytes=buffer_bytes, batch_packets=batch_packets)
-        with _Engine(vector, kernels, shards) as engine:
+        with _Engine(vector, kernels) as engine:
             return _analyse(path, reader, engine, progress, compile_kernels)
-
-
-@contextmanager
-def _shards(jobs: int, dask: str | None) -> Iterator[Sequence[Follower]]:
-    if dask is not None:
-        from ghost.pcap.kernels.dask_cluster import cluster_shards
-
-        with cluster_shards(dask, 0 if jobs == 1 else jobs) as shards:
-            yield shards
-    else:
-        yield [Shard(interpreted_vector, interpreted_kernel, secrets.randbits(62)) for _ in range(jobs)]
 
 
 def _analyse(
@@ -122,17 +109,18 @@ def _compile(
 class _Engine:
     """The stages that a batch passes through. Once kernels are compiled, parsers run in a thread in parallel."""
 
-    def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
+    def __init__(self, vector: Vector, kernels: Kernel) -> None:
+        seed = secrets.randbits(62)
+        self._vector, self._kernels = vector, kernels
         self._decoder = Decoder(vector, kernels)
         self._tally, self._clock = Tally(), FrameClock()
+        self._streams = Streams(vector, kernels, seed)
+        self._udp = UdpConversations(vector, kernels, seed)
+        self._series = SeriesCollector(vector, kernels, seed)
+        self._passes = Passes(self._decoder, self._tally, self._streams, self._udp, self._series)
+        self._marker = Marker()
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
         self._behind: BackgroundCalls[Marked] | None = None
-        self._flows: Followers
-        heads, first = (self._decoder, self._tally), shards[0]
-        if len(shards) == 1 and isinstance(first, Shard):
-            self._flows = SingleShard(vector, kernels, heads, first, self._parse)
-        else:
-            self._flows = ShardedFlows(vector, kernels, heads, shards, self._parse)
 
     def __enter__(self) -> Self:
         return self
@@ -140,8 +128,6 @@ class _Engine:
     def __exit__(self, *_: object) -> None:
         if self._behind is not None:
             self._behind.abandon()
-        self._flows.abandon()
-        del self._flows  # it knows this engine: a cycle would keep every table until somebody looks for cycles
 
     @property
     def packets(self) -> int:
@@ -154,33 +140,36 @@ class _Engine:
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
-        self._decoder.use(vector, kernels)
-        self._flows.use(vector, kernels)
+        self._vector, self._kernels = vector, kernels
+        for stage in (self._decoder, self._streams, self._udp, self._series):
+            stage.use(vector, kernels)
         self._behind = BackgroundCalls(self._parsers.take)
 
     def take(self, batch: Batch) -> None:
-        self._clock.take(batch.packets()[:, L.TIME])
-        self._flows.follow(batch)
-
-    def _parse(self, marked: Marked) -> None:
+        vector, kernels = self._vector, self._kernels
+        times = batch.packets()[:, L.TIME]
+        self._clock.take(times)
+        self._series.expect(times)
+        self._passes.take(vector, kernels, vector(batch.buffer), vector(batch.rows), batch.count)
+        marked = self._marker.marked(vector, kernels, batch)
         (self._behind or self._parsers.take)(marked)
 
     def analysis(self, path: Path, facts: FileFacts) -> Analysis:
-        found = self._flows.found()
+        streams, udp = self._streams.state(), self._udp.table()
         if self._behind is not None:
             self._behind.finish()
         address, last = self._decoder.address, self._tally.last
         applications = self._parsers.applications
         return Analysis(
             summary=self._tally.summary(
-                path.name, facts, self._parsers.unreadable, found.udp, found.streams.copies(), self._decoder.looped()
+                path.name, facts, self._parsers.unreadable, udp, streams.copies(), self._decoder.looped()
             ),
-            tcp=found.streams.section(applications.server_names(), address, last),
-            udp=udp_section(found.udp, address),
+            tcp=streams.section(applications.server_names(), address, last),
+            udp=udp_section(udp, address),
             arp=self._parsers.arp.section(),
             icmp=self._parsers.icmp.section(address),
-            **applications.sections(address, found.streams.endings(), last),
-            series=found.series.result(address),
+            **applications.sections(address, streams.endings(), last),
+            series=self._series.state().result(address),
             clock=self._clock,
             file=facts,
         )

@@ -19,7 +19,7 @@ from typing import Any
 import ghost
 from ghost.errors import GhostError, UsageError, settle_interrupt
 from ghost.pcap.garbage_collection import tune_process
-from ghost.pcap.report.output_files import Places
+from ghost.pcap.report.output_files import Places, prepare, stem_of, write_all
 from ghost.text import visible
 
 Opener = Callable[[Path], None]
@@ -127,10 +127,12 @@ def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
         help="author of the prose (default: offline, from the findings alone)",
     )
     parser.add_argument(
-        "--jobs", type=_count, default=1, metavar="N", help="follow the flows of one capture in N threads (default: 1)"
+        "--jobs", type=_count, default=1, metavar="N", help="analyse N captures of a folder at once (default: 1)"
     )
     parser.add_argument(
-        "--dask", metavar="ADDRESS", help="follow them on the workers of the Dask cluster with this scheduler"
+        "--dask",
+        metavar="ADDRESS",
+        help="analyse each capture on a worker of the Dask cluster at ADDRESS; workers must be able to read it",
     )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--findings", action="store_true", help="print the findings as JSON and write no file")
@@ -175,15 +177,15 @@ def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
         raise UsageError("--findings takes one capture: leave out --compare, or ask for each capture's findings")
     if options.ends and options.compare is None:
         raise UsageError("--ends takes two captures: CAPTURE --compare OTHER --ends")
+    if options.dask is not None and (options.findings or options.compare is not None):
+        raise UsageError("--dask takes a capture or a folder: leave it out with --findings and with --compare")
     if options.findings:
         _print_findings(options)
         return 0
     folder = options.compare is None and options.capture.is_dir()
-    if (folder or options.compare is not None) and (options.jobs > 1 or options.dask is not None):
-        raise UsageError("--jobs and --dask take one capture: leave them out with --compare and with a folder")
     places = _places(options, folder=folder)
     if folder:
-        status, page = _folder(options.capture, places, as_json=options.json)
+        status, page = _folder(options, places)
     elif options.compare is not None:
         status, page = _two_captures(options, places)
     else:
@@ -208,20 +210,26 @@ def _print_findings(options: argparse.Namespace) -> None:
     from ghost.pcap.report.semantic import dump, findings_document
     from ghost.pcap.report.single_capture import judge
 
-    judged = judge(options.capture, jobs=options.jobs, dask=options.dask)
-    sys.stdout.write(dump(findings_document(*judged), ascii_only=True))
+    sys.stdout.write(dump(findings_document(*judge(options.capture)), ascii_only=True))
 
 
 def _one_capture(options: argparse.Namespace, places: Places) -> tuple[int, Path]:
-    from ghost.pcap.report.single_capture import report_on
+    from ghost.pcap.report.capture_facts import headline
+    from ghost.pcap.report.capture_workers import reports
+    from ghost.pcap.report.single_capture import Report, paths_of
 
-    judged = report_on(options.capture, places, jobs=options.jobs, dask=options.dask)
+    written = paths_of(stem_of(options.capture), places)
+    prepare([options.capture], written.values())
+    (report,) = reports([options.capture], dask=options.dask)
+    if not isinstance(report, Report):
+        raise report
+    write_all(dict(zip(written.values(), report.texts, strict=True)))
     if options.json:
-        _print_json(judged.document())
+        _print_json({**report.document, **{key: str(path) for key, path in written.items()}})
     else:
-        _print_lines(judged.headline)
-        _print_paths(judged.written)
-    return 0, judged.written["html_report_path"]
+        _print_lines(headline(report.findings))
+        _print_paths(written)
+    return 0, written["html_report_path"]
 
 
 def _two_captures(options: argparse.Namespace, places: Places) -> tuple[int, Path]:
@@ -236,11 +244,11 @@ def _two_captures(options: argparse.Namespace, places: Places) -> tuple[int, Pat
     return 0, pair.written["html_report_path"]
 
 
-def _folder(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
+def _folder(options: argparse.Namespace, places: Places) -> tuple[int, Path]:
     from ghost.pcap.report.capture_folder import judge_folder, table_lines
 
-    folder = judge_folder(path, places)
-    if as_json:
+    folder = judge_folder(options.capture, places, jobs=options.jobs, dask=options.dask)
+    if options.json:
         _print_json(folder.document())
     else:
         _print_lines(table_lines(folder))

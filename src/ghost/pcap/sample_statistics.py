@@ -105,17 +105,6 @@ class Samples:
             log = np.delete(log, np.concatenate([long, long + 1]))
         self._take_in(log.view(np.uint64))
 
-    def merge(self, other: Samples, key_of: Array | None = None) -> None:
-        """Add the samples of another part, whose keys mean `key_of[key]` here."""
-        short, long = other._columns()
-        keys, values = _keys(short), _values(short)
-        if key_of is not None:
-            keys, long = key_of[keys], np.stack([key_of[long[:, 0]], long[:, 1]], axis=1)
-        for key, histogram in other._histograms.items():
-            self._histograms.setdefault(key if key_of is None else int(key_of[key]), Histogram()).merge(histogram)
-        self._take_in_long(long)
-        self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
-
     def _take_in_long(self, long: Array) -> None:
         self._long.append(long)
         self._long_held += len(long)

@@ -26,12 +26,12 @@ def capture_findings(seen: Observed) -> Iterator[Finding]:
 
 def _incomplete(analysis: Analysis) -> Iterator[Finding]:
     summary, tcp = analysis.summary, analysis.tcp
-    missing_pct = 0.0
+    missing_pct = 0.0 if summary.total_packets else 100.0
     reasons: list[str] = []
     dropped = summary.dropped_by_capturer or 0
     if percent(dropped, summary.total_packets + dropped) >= threshold("capture_incomplete.dropped_pct") and dropped:
         reasons.append(f"the capturer dropped {count(dropped, 'packet')}")
-        missing_pct = percent(dropped, summary.total_packets + dropped)
+        missing_pct = max(missing_pct, percent(dropped, summary.total_packets + dropped))
     if summary.truncated_record:
         reasons.append("the file ends inside a packet record")
     unseen = tcp.totals.acked_unseen if tcp else 0

@@ -1,4 +1,4 @@
-"""Numeric kernels over flat integer arrays, and what runs them: interpreted or compiled, in threads or on a cluster.
+"""Numeric kernels over flat integer arrays, and what runs them: interpreted or compiled.
 
 capture_records     kernels that walk pcap records and pcapng packet blocks
 decoder             link, network and transport headers of each packet
@@ -12,10 +12,8 @@ address_table       a small number for each address
 flow_hash           hash of a flow's two endpoints
 time_bins           packets in bins of time and by pair of hosts
 time_series         series over time, from the bins
-flow_shards         TCP, UDP and series of one share of the flows; merges exactly
 pipeline            a batch through all kernels in one call
 compilation         compiles kernels with numba; the cache of compiled code
 object_file         compiled kernels as one file, loaded without numba
 background_thread   work in a thread beside the interpreter
-dask_cluster        shards on the workers of a Dask cluster
 """

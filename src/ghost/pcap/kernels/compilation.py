@@ -32,7 +32,6 @@ from ghost.pcap.kernels import (
     decoder,
     duplicates,
     flow_hash,
-    flow_shards,
     object_file,
     packet_totals,
     parser_selection,
@@ -68,14 +67,14 @@ _OPTIONS: dict[str, Any] = {
 _MODULES = (
     flow_hash, time_bins, scoreboard, tls_session_tickets, address_table, duplicates, payload_signatures,
     tls_handshake_records, tunnel_headers, tcp_header, decoder, stream_table, analysis_flags, duplicate_segments,
-    three_way_handshake, response_times, state_machine, udp_conversations, capture_records, flow_shards,
+    three_way_handshake, response_times, state_machine, udp_conversations, capture_records,
     undecoded_packets, packet_totals, pipeline, parser_selection,
 )  # fmt: skip
 """Those that others call come first."""
 _ENTRIES = (
     capture_records.walk_pcap, capture_records.walk_pcapng, pipeline.pass_packets, parser_selection.sort_marked,
     decoder.decode, address_table.place_addresses, state_machine.finish, stream_table.place_streams,
-    udp_conversations.place_conversations, flow_shards.assign_shards,
+    udp_conversations.place_conversations,
 )  # fmt: skip
 """The kernels that are called from outside; the others are parts of these."""
 _OBJECTS = "kernels"

@@ -1,4 +1,4 @@
-"""Hash of the two endpoints of a flow: its place in a table, and its shard."""
+"""Hash of the two endpoints of a flow: its place in a table."""
 
 from __future__ import annotations
 

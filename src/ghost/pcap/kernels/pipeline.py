@@ -45,8 +45,6 @@ _DECODE, _COUNT, _TRACK, _CONVERSE, _BINS, _ALL = range(6)
 _TOUCHED = _ALL
 _AT_ONCE = 128
 """Packets; their rows take 36 KB."""
-_ARRAYS = (5, 1, 7, 3, 5)
-"""That each kernel takes, besides the rows."""
 
 
 def touch_headers(buf: FileBytes, rows: PacketRows, begin: int, count: int) -> int:
@@ -115,22 +113,16 @@ class Stage(Protocol):
 
 class Passes:
     """Takes batches through the stages, in order: `decode`, `count_packets`, `track`, `count_conversations`,
-    `fill_bins`; None for one that is left out."""
+    `fill_bins`."""
 
-    def __init__(self, *stages: Stage | None) -> None:
+    def __init__(self, *stages: Stage) -> None:
         self._stages = stages
 
     def take(self, vector: Vector, kernels: Kernel, buffer: FileBytes, rows: PacketRows, count: int) -> None:
         done = np.zeros(_TOUCHED + 1, np.int64)
-        done[:_ALL] = [count if stage is None else 0 for stage in self._stages]
-        none = np.zeros(1, np.int64)
         while True:
-            arrays: list[Array] = []
-            for stage, number in zip(self._stages, _ARRAYS, strict=True):
-                arrays += [none] * number if stage is None else stage.arrays()
+            arrays = [array for stage in self._stages for array in stage.arrays()]
             stopped = kernels(pass_packets)(buffer, rows, count, vector(done), *map(vector, arrays))
             if stopped == _ALL:
                 return
-            stage = self._stages[stopped]
-            assert stage is not None
-            stage.make_room()
+            self._stages[stopped].make_room()

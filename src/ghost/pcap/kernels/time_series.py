@@ -1,8 +1,7 @@
 """What happened when, and between whom: packets, bytes, repeats and round trips in bins of time. It judges nothing.
 
 Bins are of a width that doubles when a capture outgrows them, so memory grows with pairs of hosts, never with packets
-or hours. They lie on multiples of their width since 1970, whatever comes first: parts of a capture added up give
-exactly what the whole gives.
+or hours. They lie on multiples of their width since 1970, whatever comes first.
 """
 
 from __future__ import annotations
@@ -175,7 +174,7 @@ class SeriesCollector:
 
 
 class SeriesState:
-    """Counts of a capture or a part of it; `merge` adds those of another part."""
+    """Counts of a capture."""
 
     def __init__(self, bins: int = BINS, most_entries: int = MOST_ENTRIES) -> None:
         self._most_bins, self._most_entries = bins, most_entries
@@ -194,23 +193,6 @@ class SeriesState:
         self._held += len(entries.pairs)
         if self._held > max(self._most_entries, 2 * len(self._entries.pairs)):
             self._compact()
-
-    def merge(self, other: SeriesState) -> None:
-        """Add what another counted of the same capture, with the same address ids."""
-        if not other._used:
-            return
-        low, high = other.first << other.shift, ((other.first + other._used) << other.shift) - 1
-        # The last tick of its last bin may lie beyond the last packet; only the bin it lies in matters.
-        self.make_room(low, max(low, high), at_least=other.shift)
-        by = self.shift - other.shift
-        to = ((other.first + np.arange(other._used)) >> by) - self.first
-        np.add.at(self.bins, to, other.bins[: other._used])
-        np.add.at(self.trips, to, other.trips[: other._used])
-        other._compact()
-        self._compact()
-        self.pair_shift = max(self.pair_shift, other.pair_shift)
-        self._pending.append(other._entries)
-        self._compact()
 
     def result(self, address: Callable[[int], str], *, busiest: int = 4, hosts: int = 12) -> Series | None:
         """The series, with the text of address ids."""
@@ -246,9 +228,9 @@ class SeriesState:
 
     # ------------------------------------------------------------------------------------------------------ time
 
-    def make_room(self, low: int, high: int, at_least: int = 0) -> None:
+    def make_room(self, low: int, high: int) -> None:
         """Widen and move the bins until ticks `low` to `high` have one."""
-        shift = max(self.shift, at_least)
+        shift = self.shift
         if self._used:
             low = min(low, self.first << self.shift)
             high = max(high, (self.first + self._used - 1) << self.shift)

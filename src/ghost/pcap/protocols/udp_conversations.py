@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -97,12 +97,6 @@ class UdpConversations:
     def table(self) -> Array:
         """A row a conversation, in the order of their first frames."""
         return self._table[: int(self._counts[0]) * CONVERSATION].reshape(-1, CONVERSATION)
-
-
-def merged(tables: Sequence[Array]) -> Array:
-    """Return the table of several parts, as counting in one place would have made it."""
-    table = np.concatenate(tables)
-    return table[np.argsort(table[:, U_FRAME])]  # a frame opens one conversation at most
 
 
 def udp_section(table: Array, address: Callable[[int], str]) -> UdpSection | None:

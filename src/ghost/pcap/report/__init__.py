@@ -2,6 +2,7 @@
 
 single_capture      one capture from file to reports
 capture_folder      a folder of captures, the worst first
+capture_workers     several captures at once, in processes or on a Dask cluster
 capture_facts       size, limits, measurements and method of a capture, in words
 markdown_report     findings as Markdown
 capture_page        one capture as an HTML page

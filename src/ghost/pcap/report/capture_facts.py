@@ -168,7 +168,8 @@ def context(finding: Finding) -> Iterator[tuple[str, str]]:
 
 def verdict_word(worst: Finding) -> str:
     """Return the severity, `NOT READ` or `NO PACKETS`; INFO, where no fault was recognised."""
-    if worst.kind == "not_decoded" and worst.measured["not_decoded_pct"] >= threshold("not_decoded.blind_pct"):
+    undecoded = worst.kind == "not_decoded" and worst.measured["not_decoded_pct"] >= threshold("not_decoded.blind_pct")
+    if undecoded or (worst.kind == "capture_incomplete" and worst.measured["missing_pct"] == 100):
         return "NOT READ"
     return "NO PACKETS" if worst.kind == "none" and worst.protocol == "capture" else worst.severity
 

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,15 +19,17 @@ from urllib.parse import quote
 
 from ghost.errors import CaptureError, GhostError
 from ghost.pcap import safe_text
+from ghost.pcap.file.capture_format import GZIP_MAGIC, HEAD_BYTES, is_capture, needs_conversion
 from ghost.pcap.findings import Finding
-from ghost.pcap.findings.finding import SEVERITIES
 from ghost.pcap.findings.phrasing import count, duration
+from ghost.pcap.model import CaptureSummary
 from ghost.pcap.report.capture_facts import OWNERS, faults, verdict_word
+from ghost.pcap.report.capture_workers import Outcome, reports
 from ghost.pcap.report.conversation_table import size as in_bytes
 from ghost.pcap.report.markup import Content, element
 from ghost.pcap.report.output_files import Places, clean, prepare, stem_of, write_all
-from ghost.pcap.report.page_frame import badge, page, section, table
-from ghost.pcap.report.single_capture import Judged, report_on
+from ghost.pcap.report.page_frame import badge, page, table
+from ghost.pcap.report.single_capture import Report, paths_of
 from ghost.pcap.safe_text import code, markdown
 from ghost.text import visible
 
@@ -34,23 +37,46 @@ MOST_CAPTURES = 1000
 MOST_FILES = 100_000
 """Looked at; a folder with more is not a folder of captures."""
 _MOST_NAMED = 5
-_MAGIC = (b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x0a\x0d\x0d\x0a")
 _NAMED = re.compile(r"\.(pcap|pcapng|cap|dmp)[0-9]*(\.gz)?$", re.IGNORECASE)
 """How captures are called; tcpdump numbers the files of a long one."""
 
 
+_ORDER = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "FAILED", "NOT READ", "NO PACKETS", "INFO")
+"""Of the table: faults, then captures of which nothing is known, then those without a fault."""
+_TONES = {"FAILED": "HIGH", "NOT READ": "MEDIUM", "NO PACKETS": "MEDIUM"}
+
+
 @dataclass(frozen=True)
 class Row:
-    """A table row for one capture. Analyses are not kept, since a folder may hold many captures."""
+    """A table row for one capture. Reports are not kept, since a folder may hold many captures."""
 
     name: str
     """Path below the folder."""
-    finding: Finding
-    faults: int
-    packets: int
-    wire_bytes: int
-    seconds: float
-    written: dict[str, Path]
+    finding: Finding | None = None
+    """The first; None where the capture could not be read."""
+    error: str = ""
+    faults: int = 0
+    summary: CaptureSummary | None = None
+    written: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def word(self) -> str:
+        """`HIGH`, `NO PACKETS`, `FAILED`."""
+        return "FAILED" if self.finding is None else verdict_word(self.finding)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What was found, owner, packets, bytes and duration."""
+        if self.finding is None or self.summary is None:
+            return (self.error, "", "", "", "")
+        owner = OWNERS[self.finding.blame] if self.finding.kind != "none" else ""
+        size, seconds = self.summary.wire_bytes, self.summary.duration_seconds
+        return (
+            self.finding.title, owner, f"{self.summary.total_packets:,}", in_bytes(size), duration(seconds * 1000)
+        )  # fmt: skip
+
+    def link(self, key: str) -> str | None:
+        return quote(self.written[key].name) if self.written else None
 
 
 @dataclass
@@ -59,30 +85,32 @@ class Folder:
 
     path: Path
     rows: list[Row] = field(default_factory=list)
-    failed: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     left: int = 0
     """Captures not read: interrupted, or beyond the most."""
     interrupted: bool = False
     written: dict[str, Path] = field(default_factory=dict)
 
+    @property
+    def failed(self) -> list[Row]:
+        return [row for row in self.rows if row.finding is None]
+
     def ranked(self) -> list[Row]:
         """Rows, worst first; among equals by number of faults, then by name."""
-        return sorted(
-            self.rows,
-            key=lambda row: (
-                SEVERITIES.index(row.finding.severity),
-                row.finding.kind == "none",
-                -row.faults,
-                -row.finding.weight,
-                row.name,
-            ),
-        )
+
+        def rank(row: Row) -> tuple[object, ...]:
+            weight = 0.0 if row.finding is None else row.finding.weight
+            return _ORDER.index(row.word), row.faults == 0, -row.faults, -weight, row.name
+
+        return sorted(self.rows, key=rank)
 
     @property
     def sentence(self) -> str:
-        said = [count(len(self.rows), "capture")]
-        said += [f"{len(self.failed)} could not be read"] if self.failed else []
+        words = Counter(row.word for row in self.rows)
+        said = [count(len(self.rows) - words["FAILED"], "capture")]
+        said += [f"{words['NO PACKETS']} without packets"] if words["NO PACKETS"] else []
+        said += [f"{words['NOT READ']} not decoded"] if words["NOT READ"] else []
+        said += [f"{words['FAILED']} could not be read"] if words["FAILED"] else []
         said += [f"{count(len(self.skipped), 'other file')} skipped"] if self.skipped else []
         said += [f"{self.left} not read ({'interrupted' if self.interrupted else 'too many'})"] if self.left else []
         return ", ".join(said)
@@ -94,88 +122,87 @@ class Folder:
             "captures": [
                 {
                     "capture": row.name,
+                    "verdict": row.word,
                     "severity": row.finding.severity,
                     "kind": row.finding.kind,
                     "blame": row.finding.blame,
                     "title": safe_text.name(row.finding.title, 300),
                     "findings": row.faults,
-                    "packets": row.packets,
-                    "bytes": row.wire_bytes,
-                    "duration_seconds": round(row.seconds, 6),
+                    "packets": row.summary.total_packets,
+                    "bytes": row.summary.wire_bytes,
+                    "duration_seconds": round(row.summary.duration_seconds, 6),
                     **{key: str(path) for key, path in row.written.items()},
                 }
                 for row in self.ranked()
+                if row.finding is not None and row.summary is not None
             ],
-            "failed": [{"capture": name, "error": error} for name, error in self.failed],
+            "failed": [{"capture": row.name, "error": row.error} for row in self.failed],
             "skipped_files": len(self.skipped),
             "not_read": self.left,
             **{key: str(path) for key, path in self.written.items()},
         }
 
 
-def judge_folder(path: Path, places: Places) -> Folder:
+def judge_folder(path: Path, places: Places, *, jobs: int = 1, dask: str | None = None) -> Folder:
     """Read every capture below `path` and write its reports, a table and an index of them. Raises CaptureError where
     there is none, or where the folder may not be read."""
-    folder = Folder(path)
-    captures = list(_captures(folder))
+    folder, root = Folder(path), path.absolute()
+    captures = list(_captures(folder, root))
     if not captures:
         if folder.failed:
-            raise CaptureError("; ".join(f"{name}: {error}" for name, error in folder.failed[:_MOST_NAMED]))
+            raise CaptureError("; ".join(f"{row.name}: {row.error}" for row in folder.failed[:_MOST_NAMED]))
         raise CaptureError(
             f"{path} holds no packet capture ({count(len(folder.skipped), 'other file')}): give a capture, or a folder"
             " with pcap or pcapng files in it"
         )
-    for name, error in folder.failed:
-        _say(name, error)
     folder.left = max(len(captures) - MOST_CAPTURES, 0)
     captures = captures[:MOST_CAPTURES]
-    stems = _stems(path, captures)
+    stems = _stems(root, captures)
     folder.written = {
         "summary_path": places.reports / "folder_summary.md",
         "html_report_path": places.reports / "folder_index.html",
     }
     prepare(captures, folder.written.values())
-    for done, capture in enumerate(captures):
-        name = str(capture.relative_to(path))
-        try:
-            folder.rows.append(_row(name, report_on(capture, places, stems[capture])))
-        except KeyboardInterrupt:
-            folder.interrupted, folder.left = True, folder.left + len(captures) - done
-            break
-        except (GhostError, OSError) as error:
-            folder.failed.append((name, visible(str(error))))
-            _say(name, str(error))
+    done = 0
+    try:
+        for capture, outcome in zip(captures, reports(captures, jobs=jobs, dask=dask), strict=True):
+            name = str(capture.relative_to(root))
+            folder.rows.append(_row(name, capture, outcome, paths_of(stems[capture], places)))
+            done += 1
+    except KeyboardInterrupt:
+        folder.interrupted, folder.left = True, folder.left + len(captures) - done
     write_all(dict(zip(folder.written.values(), (_markdown(folder), _html(folder)), strict=True)))
     return folder
 
 
-def _say(name: str, error: str) -> None:
+def _row(name: str, capture: Path, outcome: Outcome, written: dict[str, Path]) -> Row:
+    """Write the files of a capture and return its row."""
+    try:
+        if not isinstance(outcome, Report):
+            raise outcome
+        prepare([capture], written.values())
+        write_all(dict(zip(written.values(), outcome.texts, strict=True)))
+    except (GhostError, OSError) as error:
+        return _failed(name, str(error))
+    return Row(name, outcome.findings[0], "", len(faults(outcome.findings)), outcome.summary, written)
+
+
+def _failed(name: str, error: str) -> Row:
     sys.stderr.write(f"{visible(name)}: {visible(error)}\n")
+    return Row(name, error=visible(error))
 
 
-def _row(name: str, judged: Judged) -> Row:
-    summary = judged.analysis.summary
-    return Row(
-        name=name,
-        finding=judged.findings[0],
-        faults=len(faults(judged.findings)),
-        packets=summary.total_packets,
-        wire_bytes=summary.wire_bytes,
-        seconds=summary.duration_seconds,
-        written=judged.written,
-    )
-
-
-def _captures(folder: Folder) -> Iterator[Path]:
-    """Yield files that begin like a capture, and those named like one that cannot be read or begin otherwise; reading
-    reports why. Hidden files and links to other places are skipped."""
+def _captures(folder: Folder, root: Path) -> Iterator[Path]:
+    """Yield files that begin like a capture, those of another capture format, and those named like one that cannot be
+    read or begin otherwise; reading reports why. Hidden files and links to other places are skipped."""
 
     def locked(error: OSError) -> None:
-        name = os.path.relpath(error.filename, folder.path)
-        folder.failed.append((str(folder.path) if name == "." else name, f"cannot read this folder: {error.strerror}"))
+        name = os.path.relpath(error.filename, root)
+        shown = str(folder.path) if name == "." else name
+        folder.rows.append(_failed(shown, f"cannot read this folder: {error.strerror}"))
 
     looked = 0
-    for directory, inner, files in os.walk(folder.path, onerror=locked):
+    for directory, inner, files in os.walk(root, onerror=locked):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         for name in sorted(files):
             path = Path(directory) / name
@@ -187,22 +214,22 @@ def _captures(folder: Folder) -> Iterator[Path]:
             if _NAMED.search(name) is not None or _is_capture(path):
                 yield path
             else:
-                folder.skipped.append(str(path.relative_to(folder.path)))
+                folder.skipped.append(str(path.relative_to(root)))
 
 
 def _is_capture(path: Path) -> bool:
     """Return whether the file is a capture; unreadable files count as such, so that they are reported."""
     try:
         with path.open("rb") as file:
-            head = file.read(4)
-        if head[:2] == b"\x1f\x8b":
+            head = file.read(HEAD_BYTES)
+        if head.startswith(GZIP_MAGIC):
             with gzip.open(path) as inside:
-                head = inside.read(4)
+                head = inside.read(HEAD_BYTES)
     except PermissionError:
         return True
     except (OSError, EOFError, zlib.error):
         return False
-    return head in _MAGIC
+    return is_capture(head) or needs_conversion(path, head) is not None
 
 
 def _stems(path: Path, captures: Sequence[Path]) -> dict[Path, str]:
@@ -226,14 +253,11 @@ def _stems(path: Path, captures: Sequence[Path]) -> dict[Path, str]:
 
 def table_lines(folder: Folder) -> list[str]:
     """Return lines for a terminal: one per capture, worst first."""
-    rows = folder.ranked()
-    names = [*(row.name for row in rows), *(name for name, _ in folder.failed)]
-    width = min(max((len(visible(name)) for name in names), default=0), 48)
+    width = min(max((len(visible(row.name)) for row in folder.rows), default=0), 48)
     lines = [folder.sentence]
-    for row in rows:
-        word = verdict_word(row.finding)
-        lines.append(f"{word:<10} {_fit(visible(row.name), width)}  {row.packets:>11,}  {visible(row.finding.title)}")
-    lines += [f"{'FAILED':<10} {_fit(visible(name), width)}  {'':>11}  {error}" for name, error in folder.failed]
+    for row in folder.ranked():
+        title, _, packets, *_ = row.cells
+        lines.append(f"{row.word:<10} {_fit(visible(row.name), width)}  {packets:>11}  {visible(title)}")
     return lines
 
 
@@ -248,38 +272,25 @@ def _markdown(folder: Folder) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in folder.ranked():
-        report = quote(row.written["report_path"].name)
+        title, owner, packets, _, seconds = row.cells
+        report = f"[report]({row.link('report_path')})" if row.written else ""
         lines.append(
-            f"| {row.finding.severity} | {markdown(safe_text.name(row.name))} | {markdown(row.finding.title)} |"
-            f" {OWNERS[row.finding.blame]} | {row.packets:,} | {duration(row.seconds * 1000)} | [report]({report}) |"
+            f"| {row.word} | {markdown(safe_text.name(row.name))} | {markdown(title)} | {owner} | {packets} |"
+            f" {seconds} | {report} |"
         )
-    lines += [
-        f"| FAILED | {markdown(safe_text.name(name))} | {markdown(error)} | | | | |" for name, error in folder.failed
-    ]
     return "\n".join(lines) + "\n"
 
 
 def _html(folder: Folder) -> str:
     name = safe_text.name(folder.path.name or str(folder.path))
-    rows: list[list[Content]] = [
-        [
-            badge(verdict_word(row.finding), row.finding.severity),
-            element("a", safe_text.name(row.name), href=quote(row.written["html_report_path"].name)),
-            row.finding.title,
-            OWNERS[row.finding.blame],
-            f"{row.packets:,}",
-            in_bytes(row.wire_bytes),
-            duration(row.seconds * 1000),
-        ]
-        for row in folder.ranked()
-    ]
+    rows: list[list[Content]] = []
+    for row in folder.ranked():
+        shown = safe_text.name(row.name)
+        capture = element("a", shown, href=row.link("html_report_path")) if row.written else shown
+        rows.append([badge(row.word, _TONES.get(row.word, row.word)), capture, *row.cells])
     head = ("Severity", "Capture", "First finding", "Owner", "Packets", "Bytes", "Duration")
-    failed = [[safe_text.name(name), error] for name, error in folder.failed]
     return page(
         f"Captures in {name}",
         [element("p", "Folder of captures", class_="kicker"), element("h1", name), element("p", folder.sentence)],
-        [
-            table("Worst first; each name leads to its report", head, rows, numbers=(4, 5, 6)),
-            section("Not read", table("Files that could not be read", ("File", "Why"), failed)) if failed else None,
-        ],
+        [table("Worst first; each name leads to its report", head, rows, numbers=(4, 5, 6))],
     )

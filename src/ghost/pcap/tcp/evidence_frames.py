@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap import layout as L
-from ghost.pcap.array_types import Array, RowIndices, SideArray
+from ghost.pcap.array_types import Array, SideArray
 
 _SHIFT = np.uint64(32)
 
@@ -21,12 +21,6 @@ class Evidence:
     def add(self, sides: SideArray, kinds: Array, frames: Array) -> None:
         self._parts.append(((sides * L.EVENTS + kinds).astype(np.uint64) << _SHIFT) | frames.astype(np.uint64))
         self._ordered = False
-
-    def merge(self, other: Evidence, side_of: RowIndices) -> None:
-        """Add the log of another part, whose sides are `side_of[side]` here."""
-        log = other._log()
-        keys = (log >> _SHIFT).astype(np.int64)
-        self.add(side_of[keys // L.EVENTS], keys % L.EVENTS, (log & np.uint64(0xFFFFFFFF)).astype(np.int64))
 
     def of(self, side: int, kind: int) -> tuple[int, ...]:
         """Return the frames, ascending."""

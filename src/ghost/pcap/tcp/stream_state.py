@@ -1,8 +1,8 @@
-"""State of the TCP streams of a capture or a shard of it. Parts merge exactly."""
+"""State of the TCP streams of a capture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,23 +75,3 @@ class StreamState:
             streams_with_issues=view.select(view.worst()[:_ISSUES]),
             conversations=view.select(np.argsort(-self.streams[:, L.S_WIRE_BYTES], kind="stable")[:10]),
         )
-
-
-def merged(parts: Sequence[StreamState]) -> StreamState:
-    """Return the state of all parts, as one tracker would have left it."""
-    if len(parts) == 1:
-        return parts[0]
-    streams = np.concatenate([part.streams for part in parts])
-    order = np.argsort(streams[:, L.S_FIRST_FRAME])  # a frame opens one stream at most
-    number_of = np.empty(len(order), np.int64)
-    number_of[order] = np.arange(len(order))
-    evidence, samples = Evidence(), Samples()
-    begin = 0
-    for part in parts:
-        numbers = number_of[begin : begin + len(part.streams)]
-        begin += len(numbers)
-        side_of = (numbers[:, None] * 2 + np.arange(2)).ravel()
-        evidence.merge(part.evidence, side_of)
-        samples.merge(part.samples, (side_of[:, None] * L.SAMPLES + np.arange(L.SAMPLES)).ravel())
-    sides = np.concatenate([part.sides for part in parts])
-    return StreamState(streams[order], sides[order], evidence, samples)

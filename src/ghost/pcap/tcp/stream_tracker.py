@@ -64,10 +64,6 @@ class Streams:
         self._drain()
         self._grow()
 
-    def first_frames(self, begin: int) -> Array:
-        """Return the first frames of streams from number `begin` on."""
-        return self._streams[: len(self) * L.STREAM].reshape(-1, L.STREAM)[begin:, L.S_FIRST_FRAME].copy()
-
     def state(self) -> StreamState:
         """Return the final state; no packet may follow."""
         self._drain()
