@@ -24,7 +24,7 @@ def test_the_list_and_the_code_agree():
     assert {kind.layer for kind in known_kinds().values()} <= LAYERS
 
 
-NO_FAULT = {"none", "capture_incomplete", "not_decoded", "port_scan", "dns_suspicious", "icmp_redirect", "dhcp_failure"}
+NO_FAULT = {"none", "capture_incomplete", "not_decoded", "port_scan", "dns_suspicious", "icmp_redirect"}
 
 
 def test_each_finding_of_a_capture_leads_to_a_kind_of_fault():

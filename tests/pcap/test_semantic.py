@@ -248,7 +248,7 @@ def laden() -> list[Record]:
     lookups = [test_dns.asked(0, question.to_wire()), test_dns.answered(700, response.to_wire())]
     services = [
         test_dhcp.sent(0, test_dhcp.message(1).replace(test_dhcp.CANARY, CANARY + b"0")),
-        test_dhcp.sent(9, test_dhcp.message(6, server="10.0.0.1"), "10.0.0.1", answer=True),
+        test_dhcp.sent(9, test_dhcp.message(6), "10.0.0.1", answer=True),
         *test_ntp.exchange(stratum=0, reference=CANARY[:4]),
         test_quic.asked(0, test_quic.initial(test_quic.crypto(0, test_quic.message()))),
         test_quic.answered(9, test_quic.server_packet(0, source=CANARY)),

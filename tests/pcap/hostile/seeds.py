@@ -62,14 +62,11 @@ def names() -> list[Record]:
 
 def configuration() -> list[Record]:
     """DHCP and DHCPv6."""
-    ours, theirs = test_dhcp.sent, test_dhcp.message
-    records = [ours(n * 1000, theirs(1, n)) for n in range(2)]
-    records += [ours(2100, theirs(2, 1, "10.0.1.1"), ROUTER, answer=True), ours(2200, theirs(3, 1, "10.0.1.1"))]
-    records += [ours(2300, theirs(6, 1, "10.0.1.1"), ROUTER, answer=True)]
-    records += [test_dhcp.sent6(3000, test_dhcp.message6(1)), test_dhcp.sent6(
-        3100, test_dhcp.message6(2, server=b"\0\3\0\1\2\0\0\0\0\1", status=2), answer=True
+    records = [test_dhcp.sent(n * 1000, test_dhcp.message(kind)) for n, kind in enumerate((1, 1, 3))]
+    records += [test_dhcp.sent(2100 + n, test_dhcp.message(kind), ROUTER, answer=True) for n, kind in enumerate((2, 6))]
+    return [*records, test_dhcp.sent6(3000, test_dhcp.message6(1)), test_dhcp.sent6(
+        3100, test_dhcp.message6(2) + CANARY, answer=True
     )]  # fmt: skip
-    return records
 
 
 def clocks() -> list[Record]:

@@ -50,7 +50,6 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     address_claims         which device claims an address
     icmp_errors            what ICMP errors report
     unanswered_datagrams   DHCP, NTP, ping and QUIC without answers
-    dhcp_refusals          DHCP servers that refuse
     attack_patterns        floods and scans
     syn_floods             SYN floods, told from crowds of clients
     decoding_coverage      packets that could not be decoded
@@ -68,7 +67,6 @@ from ghost.pcap.findings.connection_aborts import abort_findings
 from ghost.pcap.findings.connection_setup import connection_setup_findings
 from ghost.pcap.findings.correlation import with_lower_confidence, without_explained
 from ghost.pcap.findings.decoding_coverage import is_mostly_undecoded
-from ghost.pcap.findings.dhcp_refusals import dhcp_refusal_findings
 from ghost.pcap.findings.dns_faults import dns_findings
 from ghost.pcap.findings.endpoint_delays import endpoint_delay_findings
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
@@ -112,7 +110,6 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *icmp_findings(seen, threats),
         *dns_findings(seen),
         *unanswered_datagram_findings(seen),
-        *dhcp_refusal_findings(seen),
         *capture_findings(seen),
     ]
     found = with_lower_confidence(without_explained(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -13,12 +12,10 @@ from ghost.pcap.findings.observations import MOST_GROUPS, Observed
 from ghost.pcap.findings.one_way_captures import replies_bypass_capture
 from ghost.pcap.findings.phrasing import at, count, few
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.model import DhcpUnanswered, QuicUnanswered
+from ghost.pcap.model import QuicUnanswered
 
 BROADCAST = "255.255.255.255"
-_DISCOVERIES = ("discover", "request")
-"""What clients repeat until they are answered. An `inform` is a question that many servers ignore; clients solicit
-DHCPv6 in networks that have none; and a switch shows strangers' broadcasts without their answers."""
+_ANSWERS = ("offer", "ack", "nak")
 
 
 def unanswered_datagram_findings(seen: Observed) -> Iterator[Finding]:
@@ -47,34 +44,21 @@ def _finding(
 
 
 def _no_lease(seen: Observed) -> Iterator[Finding]:
-    """Yield findings for DHCP clients that keep asking; they would stop at the first answer."""
+    """Yield the finding for DHCP clients that keep asking; they would stop at the first answer."""
     dhcp = seen.analysis.dhcp
-    clients: dict[str, list[DhcpUnanswered]] = defaultdict(list)
-    offered = {one.client for one in dhcp.refused if one.offered} if dhcp else set()
-    for asked in dhcp.unanswered if dhcp else ():
-        if asked.message in _DISCOVERIES and ":" in asked.client and asked.client not in offered:
-            clients[asked.client].append(asked)
-    lost = {client: sum(one.count for one in asked) for client, asked in clients.items() if _gives_up(asked)}
+    lost = [one for one in dhcp.unanswered if one.discoveries >= threshold("no_answer.min_dhcp")] if dhcp else []
     if dhcp is None or not lost:
         return
-    names, total = sorted(lost, key=lambda client: -lost[client]), sum(lost.values())
-    answers = f" {count(sum(dhcp.servers.values()), 'answer')} to others were captured." if dhcp.servers else ""
+    total, others = sum(one.discoveries for one in lost), sum(dhcp.messages.get(kind, 0) for kind in _ANSWERS)
     yield _finding(
-        "dhcp_unanswered", Who(names[0], BROADCAST, 67),
-        severity="HIGH" if len(lost) > 1 and not dhcp.servers else "MEDIUM",
-        title=f"No DHCP server answers {few(names)}",
-        detail=f"{count(total, 'message')} of {count(len(names), 'client')}, repeated without an answer.{answers}",
-        frames=tuple(frame for name in names for one in clients[name] for frame in one.frames),
+        "dhcp_unanswered", Who(lost[0].client, BROADCAST, 67),
+        severity="HIGH" if len(lost) > 1 and not others else "MEDIUM",
+        title=f"No DHCP server answers {few([one.client for one in lost])}",
+        detail=f"{count(total, 'discovery', 'discoveries')} of {count(len(lost), 'client')} without an answer."
+        + (f" {count(others, 'answer')} to others were captured." if others else ""),
+        frames=tuple(frame for one in lost for frame in one.frames),
         requests=total,
     )  # fmt: skip
-
-
-def _gives_up(asked: list[DhcpUnanswered]) -> bool:
-    """Return whether the client repeats one message, or sends new discoveries of which none led to a request."""
-    most = max(one.count for one in asked)
-    discoveries = sum(one.count for one in asked if one.message == "discover")
-    only = all(one.message == "discover" for one in asked)
-    return max(most, discoveries if only else 0) >= threshold("no_answer.min_dhcp")
 
 
 def _no_time(seen: Observed) -> Iterator[Finding]:

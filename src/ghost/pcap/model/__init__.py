@@ -49,9 +49,8 @@ from ghost.pcap.model.network_sections import (
     UnansweredArp,
 )
 from ghost.pcap.model.service_sections import (
-    DhcpRefused,
+    DhcpClient,
     DhcpSection,
-    DhcpUnanswered,
     NtpSection,
     NtpServer,
     QuicSection,
@@ -89,9 +88,8 @@ __all__ = [
     "CaptureSummary",
     "Certificate",
     "ConnectionStats",
-    "DhcpRefused",
+    "DhcpClient",
     "DhcpSection",
-    "DhcpUnanswered",
     "Direction",
     "DnsAnswer",
     "DnsLongNames",

@@ -5,35 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ghost.pcap.model.shared_values import Occurrences, Statistics
+from ghost.pcap.model.shared_values import Occurrences
 
 NOTHING = Occurrences()
 
 
 @dataclass(frozen=True, slots=True)
-class DhcpUnanswered:
-    """A client's transaction that no server answered."""
+class DhcpClient:
+    """A client whose discoveries were not answered."""
 
     client: str
-    """Hardware address; of a client that has none (or a DUID without one) a digest of its identifier."""
-    message: str
-    """`discover`, `request`, `solicit`, ..."""
-    count: int
-    """Sent with the same transaction id."""
-    frames: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DhcpRefused:
-    """A client whose latest requests were all refused (DHCPNAK): it was granted nothing since."""
-
-    client: str
-    """As in `DhcpUnanswered`."""
-    requests: int
-    offered: int
-    """Of these, such as ask for what an offer had promised: they name the server."""
-    servers: tuple[str, ...] = ()
-    """Who refused, up to ten."""
+    """Hardware address."""
+    discoveries: int
     frames: tuple[int, ...] = ()
 
 
@@ -43,23 +26,10 @@ class DhcpSection:
 
     messages: Mapping[str, int] = field(default_factory=dict)
     """By type; DHCPv6's have `v6/` before them."""
-    servers: Mapping[str, int] = field(default_factory=dict)
-    """Messages by the address they came from, relays included."""
-    unanswered: tuple[DhcpUnanswered, ...] = ()
-    """Some thousands at most, and of each client as many as of any other."""
+    unanswered: tuple[DhcpClient, ...] = ()
+    """Up to fifty, most discoveries first."""
     unanswered_total: int = 0
-    refused: tuple[DhcpRefused, ...] = ()
-    """Worst first, some thousands at most."""
     naks: Occurrences = NOTHING
-    declines: Occurrences = NOTHING
-    """Clients that found the offered address in use."""
-    no_addresses: Occurrences = NOTHING
-    """DHCPv6 answers whose status is `NoAddrsAvail`, `NoBinding` or `NotOnLink`."""
-    offering_servers: tuple[str, ...] = ()
-    """Servers that made offers (by server identifier), up to ten: several for one network may include a rogue."""
-    several_offers: Occurrences = NOTHING
-    """Transactions to which more than one server made an offer."""
-    answer_ms: Statistics | None = None
 
 
 @dataclass(frozen=True, slots=True)

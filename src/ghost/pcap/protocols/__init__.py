@@ -7,7 +7,7 @@ udp_conversations      UDP conversations
 arp_tracker            ARP: unanswered requests, address claims
 neighbour_resolution   requests for addresses of a segment, by ARP or NDP
 icmp_tracker           ICMP and ICMPv6: echo pairs, errors
-dhcp_tracker           DHCP and DHCPv6 transactions
+dhcp_tracker           DHCP and DHCPv6 messages by type, clients without an answer
 ntp_tracker            NTP servers and clock offsets
 dns_tracker            DNS queries and responses, over UDP and TCP
 dns_question           the question of a message; registered names

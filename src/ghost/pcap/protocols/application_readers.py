@@ -92,7 +92,7 @@ class Applications:
                 packets.sequences,
             )
         elif mark == L.MARK_DHCP:
-            each_one(self._dhcp.packet, marks, messages, packets.sources, frames, times)
+            each_one(self._dhcp.packet, marks, messages, frames, times)
         elif mark == L.MARK_NTP:
             ends = zip(
                 packets.sources, packets.source_ports, packets.destinations, packets.destination_ports, strict=True
@@ -111,7 +111,7 @@ class Applications:
             "dns": self._dns.section(address, capture_end_ns),
             "tls": self._tls.section(address, ending, capture_end_ns),
             "http": self._http.section(address, ending, capture_end_ns),
-            "dhcp": self._dhcp.section(address, capture_end_ns),
+            "dhcp": self._dhcp.section(capture_end_ns),
             "ntp": self._ntp.section(address, capture_end_ns),
             "quic": self._quic.section(address, capture_end_ns),
         }

@@ -125,7 +125,7 @@ def _applications(analysis: Analysis) -> Iterator[str]:
     if analysis.dhcp is not None:
         dhcp = analysis.dhcp
         yield (
-            f"DHCP: {count(sum(dhcp.messages.values()), 'message')}, {dhcp.unanswered_total} transactions unanswered,"
+            f"DHCP: {count(sum(dhcp.messages.values()), 'message')}, {dhcp.unanswered_total} clients unanswered,"
             f" {dhcp.naks.count} refused"
         )
 

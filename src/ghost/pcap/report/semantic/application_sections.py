@@ -189,22 +189,12 @@ def _exchange(exchange: HttpExchange) -> dict[str, Any]:
 
 def dhcp_section(dhcp: DhcpSection) -> dict[str, Any]:
     optional: dict[str, Any] = {
-        "servers": counted(dhcp.servers, NAMES),
-        "answer_ms": statistics(dhcp.answer_ms),
-        "unanswered_total": dhcp.unanswered_total,
+        "unanswered_clients": dhcp.unanswered_total,
         "unanswered": [
-            {"client": one.client, "message": one.message, "count": one.count, "frames": list(one.frames[:3])}
+            {"client": one.client, "discoveries": one.discoveries, "frames": list(one.frames[:3])}
             for one in dhcp.unanswered[:NAMES]
         ],
         "naks": dhcp.naks.count,
-        "refused": [
-            {"client": one.client, "requests": one.requests, "frames": list(one.frames[:3])}
-            for one in dhcp.refused[:NAMES]
-        ],
-        "declines": dhcp.declines.count,
-        "no_addresses": dhcp.no_addresses.count,
-        "offering_servers": list(dhcp.offering_servers),
-        "transactions_with_several_offers": dhcp.several_offers.count,
     }
     return {"messages": counted(dhcp.messages, ITEMS), **present(optional)}
 
