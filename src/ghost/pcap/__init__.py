@@ -9,7 +9,7 @@ the capture it is given and writes its result files, opens no connection and sta
     file/               capture files as rows of packets
     kernels/            headers, counts and series; how kernels run
     tcp/                streams, retransmissions, round trips
-    protocols/          trackers of ARP, ICMP, DNS, TLS, HTTP, DHCP, NTP, QUIC and UDP
+    protocols/          trackers of ARP, ICMP, DNS, TLS, HTTP, DHCP and UDP
     model/              the values of an `Analysis`
     findings/           rules, from an analysis to causes
     report/             Markdown, HTML and JSON of one capture or a folder

@@ -25,6 +25,7 @@ from ghost.pcap.protocols.arp_tracker import ArpTracker
 from ghost.pcap.protocols.icmp_tracker import IcmpTracker
 from ghost.pcap.protocols.parser_dispatch import Marked, Marker, Parsers
 from ghost.pcap.protocols.udp_conversations import UdpConversations, udp_section
+from ghost.pcap.protocols.udp_services import service_rows
 from ghost.pcap.tcp.stream_tracker import Streams
 
 _LARGE_PACKET = 1500
@@ -166,6 +167,7 @@ class _Engine:
             ),
             tcp=streams.section(applications.server_names(), address, last),
             udp=udp_section(udp, address),
+            services=service_rows(udp, address),
             arp=self._parsers.arp.section(),
             icmp=self._parsers.icmp.section(address),
             **applications.sections(address, streams.endings(), last),

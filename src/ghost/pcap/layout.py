@@ -67,9 +67,9 @@ MARK_TLS = 8  # handshake, alert or start of encryption, and what continues a ha
 MARK_HTTP = 9  # begins with a request or status line
 MARK_DHCP = 10
 MARK_DHCP6 = 11
+READ_MARKS = 12  # marks from here on are counted, not read
 MARK_NTP = 12
-MARK_QUIC = 13  # an Initial, Retry or Version Negotiation packet
-MARKS = 14
+MARK_QUIC = 13
 
 ENCAPSULATIONS = ("vlan", "qinq", "pppoe", "gre", "ipip", "vxlan", "geneve", "mpls", "gtp")
 IN_VLAN, IN_QINQ, IN_PPPOE, IN_GRE, IN_IPIP, IN_VXLAN, IN_GENEVE, IN_MPLS, IN_GTP = (1 << bit for bit in range(9))

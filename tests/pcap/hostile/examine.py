@@ -141,7 +141,7 @@ def same(one: Analysis, other: Analysis) -> bool:
     """Whether two ways of reading one file came to the same."""
     return all(
         _plain(getattr(one, part)) == _plain(getattr(other, part))
-        for part in ("summary", "udp", "arp", "icmp", "dns", "tls", "http", "dhcp", "ntp", "quic", "series")
+        for part in ("summary", "udp", "arp", "icmp", "dns", "tls", "http", "dhcp", "services", "series")
     ) and _streams(one) == _streams(other)
 
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from functools import cache
 
-from .. import test_dhcp, test_ntp, test_quic
+from .. import test_dhcp
 from ..labelled import messages
 from ..talks import Connection
 from ..test_tls import session
@@ -69,16 +69,14 @@ def configuration() -> list[Record]:
     )]  # fmt: skip
 
 
-def clocks() -> list[Record]:
-    return [*test_ntp.exchange(200), *test_ntp.exchange(-90_000, 1000)]
-
-
-def quic() -> list[Record]:
-    hello = test_quic.message()
-    packet = test_quic.initial(test_quic.crypto(0, hello[:200]) + test_quic.crypto(200, hello[200:]), token=CANARY)
-    answers = [test_quic.answered(20 + n, test_quic.server_packet(kind, source=b"C") + CANARY) for n, kind in
-               enumerate((0, 3))]  # fmt: skip
-    return [test_quic.asked(0, packet), *answers, test_quic.asked(900, test_quic.initial(CANARY), 50_001)]
+def services() -> list[Record]:
+    """UDP services of which nothing but the ports is read."""
+    initial = b"\xc3\0\0\0\1\x08" + CANARY
+    return [
+        record
+        for n, (port, body) in enumerate([(123, b"\x23" + CANARY * 3), (443, initial), (500, CANARY)])
+        for record in (datagram(n, 40_000, port, body), datagram(n + 20, port, 40_000, body, back=True))
+    ]
 
 
 def control() -> list[Record]:
@@ -163,7 +161,7 @@ def windows() -> list[Record]:
 
 
 SEEDS: dict[str, Callable[[], list[Record]]] = {
-    "web": web, "names": names, "configuration": configuration, "clocks": clocks, "quic": quic, "control": control,
+    "web": web, "names": names, "configuration": configuration, "services": services, "control": control,
     "odd": odd, "tunnels": tunnels, "lossy": lossy, "windows": windows,
     "secure": lambda: session(answer=CANARY * 40).records,
     "nothing": list,

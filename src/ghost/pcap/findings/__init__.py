@@ -49,7 +49,7 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     local_segment          ARP conflicts, hosts that are down
     address_claims         which device claims an address
     icmp_errors            what ICMP errors report
-    unanswered_datagrams   DHCP, NTP, ping and QUIC without answers
+    unanswered_datagrams   DHCP, other UDP services and pings without answers
     attack_patterns        floods and scans
     syn_floods             SYN floods, told from crowds of clients
     decoding_coverage      packets that could not be decoded

@@ -14,7 +14,7 @@ _CASES = {
     "link_type": "not_decoded_link", "encrypted": "not_decoded_encrypted", "tunnel": "not_decoded_tunnel",
     "cut": "not_decoded_cut", "damaged": "not_decoded_damaged", "protocol": "not_decoded_protocol",
 }  # fmt: skip
-_JUDGED_UDP = ("dns", "mdns", "llmnr", "dhcp", "dhcpv6", "ntp", "quic")
+_JUDGED_UDP = ("dns", "mdns", "llmnr", "dhcp", "dhcpv6", "ntp")
 
 
 def decoding_findings(analysis: Analysis) -> Iterator[Finding]:

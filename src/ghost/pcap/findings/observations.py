@@ -348,13 +348,6 @@ class Observed:
         return (arp.unanswered_requests if arp else ()) + (icmp.unanswered_solicitations if icmp else ())
 
     @cached_property
-    def udp_answered_clients(self) -> set[str]:
-        """Clients for which UDP answers were captured."""
-        udp, dns = self.analysis.udp, self.analysis.dns
-        answered = {talk.client.address for talk in udp.conversations if talk.server_packets} if udp else set()
-        return answered | (dns.answered_clients if dns else frozenset())
-
-    @cached_property
     def speakers(self) -> set[str]:
         """Addresses that sent a TCP packet."""
         c = self.columns

@@ -1,4 +1,4 @@
-"""Rules for datagram services that never answer: DHCP, NTP, ping, QUIC."""
+"""Rules for requests by datagram that nobody answers: DHCP, other UDP services, ping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ghost.pcap.findings.observations import MOST_GROUPS, Observed
 from ghost.pcap.findings.one_way_captures import replies_bypass_capture
 from ghost.pcap.findings.phrasing import at, count, few
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.model import QuicUnanswered
+from ghost.pcap.model import SilentServer
 
 BROADCAST = "255.255.255.255"
 _ANSWERS = ("offer", "ack", "nak")
@@ -20,19 +20,19 @@ _ANSWERS = ("offer", "ack", "nak")
 
 def unanswered_datagram_findings(seen: Observed) -> Iterator[Finding]:
     yield from _no_lease(seen)
-    yield from _no_time(seen)
+    yield from _no_response(seen)
     yield from _no_echo(seen)
-    yield from _no_quic(seen)
 
 
 def _finding(
     case: str, who: Who, *, severity: str, title: str, detail: str,
-    frames: tuple[int, ...], requests: int, blame: str | None = None,
+    frames: tuple[int, ...], requests: int, blame: str | None = None, protocol: str | None = None,
 ) -> Finding:  # fmt: skip
     return make_finding(
         case,
         severity=severity,
         blame=blame,
+        protocol=protocol,
         title=title,
         detail=detail,
         who=who,
@@ -46,7 +46,7 @@ def _finding(
 def _no_lease(seen: Observed) -> Iterator[Finding]:
     """Yield the finding for DHCP clients that keep asking; they would stop at the first answer."""
     dhcp = seen.analysis.dhcp
-    lost = [one for one in dhcp.unanswered if one.discoveries >= threshold("no_answer.min_dhcp")] if dhcp else []
+    lost = [one for one in dhcp.unanswered if one.discoveries >= threshold("no_answer.min_requests")] if dhcp else []
     if dhcp is None or not lost:
         return
     total, others = sum(one.discoveries for one in lost), sum(dhcp.messages.get(kind, 0) for kind in _ANSWERS)
@@ -61,24 +61,41 @@ def _no_lease(seen: Observed) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _no_time(seen: Observed) -> Iterator[Finding]:
-    ntp = seen.analysis.ntp
-    for server in ntp.servers if ntp else ():
-        never = server.stratum is None and server.unanswered > 0
-        if not never or server.requests < threshold("no_answer.min_ntp") or server.client is None:
-            continue
-        if replies_bypass_capture(seen, server.client, server.server):
-            continue
-        others = bool(ntp and ntp.responses)
-        yield _finding(
-            "ntp_unanswered", Who(server.client, server.server, 123),
-            severity="LOW" if others else "MEDIUM",
-            title=f"The time server {server.server} never answers",
-            detail=f"{count(server.requests, 'request')} without an answer."
-            + (" Other time servers answer." if others else " No time server in this capture answers."),
-            frames=server.frames,
-            requests=server.requests,
-        )  # fmt: skip
+def _no_response(seen: Observed) -> Iterator[Finding]:
+    """Yield findings for servers that answer no datagram.
+
+    If the host answers by TCP, or another server answers instead, users notice a short delay at most.
+    """
+    for service in seen.analysis.services:
+        silent = [
+            one
+            for one in service.silent_servers
+            if one.requests >= threshold("no_answer.min_requests")
+            and seen.last_ns - one.first_ns >= threshold("no_answer.min_wait_ms") * 1e6
+            and not replies_bypass_capture(seen, one.client, one.address)
+        ]
+        name, by_tcp = service.name.upper(), [one for one in silent if one.address in seen.speakers]
+        if by_tcp:
+            servers = few([at(one.address, one.port) for one in by_tcp], 2)
+            title = f"No {name} answer from {servers}, where TCP is answered"
+            yield _silent(by_tcp, name, "LOW", "policy", title, "The same hosts answer by TCP.")
+        for one in silent:
+            if one.address not in seen.speakers:
+                title = f"{at(one.address, one.port)} answers no {name} of {one.client}"
+                others = f"Other {name} servers answer." if service.responses else f"No {name} server answers."
+                yield _silent([one], name, "LOW" if service.responses else "MEDIUM", "undecided", title, others)
+
+
+def _silent(servers: Sequence[SilentServer], protocol: str, severity: str, blame: str, title: str, why: str) -> Finding:
+    requests, first = sum(one.requests for one in servers), servers[0]
+    finding = _finding(
+        "udp_unanswered", Who(first.client, first.address, first.port),
+        severity=severity, blame=blame, protocol=protocol, title=title,
+        detail=f"{count(requests, 'datagram')} without any answer. {why}",
+        frames=tuple(frame for one in servers for frame in one.frames),
+        requests=requests,
+    )  # fmt: skip
+    return replace(finding, other_pairs=tuple(Who(one.client, one.address, one.port) for one in servers[1:]))
 
 
 def _no_echo(seen: Observed) -> Iterator[Finding]:
@@ -109,34 +126,3 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
             frames=path.sample_frames,
             requests=path.requests,
         )  # fmt: skip
-
-
-def _no_quic(seen: Observed) -> Iterator[Finding]:
-    """Yield findings for servers that answer no QUIC; if TCP works, users only notice a short delay."""
-    quic = seen.analysis.quic
-    never = [one for one in quic.unanswered if not one.answered] if quic else []
-    silent = [one for one in never if not replies_bypass_capture(seen, one.client, one.server)]
-    instead = [one for one in silent if seen.traffic(one.server, one.client) is not None]
-    dead = [one for one in silent if one.server not in seen.speakers and one.client in seen.udp_answered_clients]
-    if sum(one.attempts for one in instead) >= threshold("no_answer.min_quic"):
-        servers = list(dict.fromkeys(at(one.server, one.port) for one in instead))
-        yield _quic(
-            instead, "LOW", "policy", f"No QUIC answer from {few(servers, 2)}, where TCP is answered",
-            "The same hosts answer by TCP: datagrams to this port are dropped on the way, or QUIC is not served there.",
-        )  # fmt: skip
-    for one in dead:
-        if one.attempts >= threshold("no_answer.min_quic"):
-            title = f"{at(one.server, one.port)} answers no QUIC of {one.client}"
-            yield _quic([one], "MEDIUM", "undecided", title, "Nothing else of the host was captured.")
-
-
-def _quic(rows: Sequence[QuicUnanswered], severity: str, blame: str, title: str, why: str) -> Finding:
-    attempts, first = sum(one.attempts for one in rows), rows[0]
-    finding = _finding(
-        "quic_unanswered", Who(first.client, first.server, first.port),
-        severity=severity, blame=blame, title=title,
-        detail=f"{count(attempts, 'connection attempt')} without any answer. {why}",
-        frames=tuple(frame for one in rows for frame in one.frames),
-        requests=attempts,
-    )  # fmt: skip
-    return replace(finding, other_pairs=tuple(Who(one.client, one.server, one.port) for one in rows[1:]))

@@ -274,7 +274,7 @@ def decode(
                         rows[p + L.DESTINATION_PORT] = destination_port
                         rows[p + L.PAYLOAD] = o + 8
                         rows[p + L.LENGTH] = max(stop - o - 8, 0)
-                        rows[p + L.MARK] = datagram_mark(buf, o + 8, end, source_port, destination_port)
+                        rows[p + L.MARK] = datagram_mark(source_port, destination_port)
                 elif protocol == 4:
                     inside |= L.IN_IPIP
                     kind = 0x0800

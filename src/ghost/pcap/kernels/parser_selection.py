@@ -19,7 +19,9 @@ _MOST_ICMP = 576
 
 
 def reader_of(mark: int) -> int:
-    """Return the representative mark of the reader."""
+    """Return the representative mark of the reader; 0 where there is none."""
+    if mark >= L.READ_MARKS:
+        return 0
     if mark in (L.MARK_DNS_TCP, L.MARK_MDNS, L.MARK_LLMNR):
         return L.MARK_DNS
     if mark == L.MARK_DHCP6:
@@ -33,8 +35,8 @@ def sort_marked(rows: PacketRows, count: int, counts: Counters, table: IntVector
     """Write the marked packets to the columns of `table`, reader by reader, each in the order of the rows; `counts`
     gets how many there are for each reader. Returns how many there are, and writes none where there is no room."""
     for n in range(count):
-        if rows[n * L.PACKET + L.MARK]:
-            reader = reader_of(rows[n * L.PACKET + L.MARK])
+        reader = reader_of(rows[n * L.PACKET + L.MARK])
+        if reader:
             counts[reader] = counts[reader] + 1
     total = 0
     for reader in range(len(counts)):
@@ -49,9 +51,9 @@ def sort_marked(rows: PacketRows, count: int, counts: Counters, table: IntVector
     for n in range(count):
         p = n * L.PACKET
         mark = rows[p + L.MARK]
-        if mark == 0:
-            continue
         reader = reader_of(mark)
+        if reader == 0:
+            continue
         t = counts[reader]
         counts[reader] = t + 1
         start = rows[p + L.PAYLOAD]

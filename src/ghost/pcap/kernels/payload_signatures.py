@@ -1,4 +1,4 @@
-"""Payload signatures that mark a packet for a reader."""
+"""What marks a packet for a reader: the first bytes of TCP payload, the ports of a datagram."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def first_bytes(buf: FileBytes, at: int, length: int) -> int:
     return 0
 
 
-def datagram_mark(buf: FileBytes, at: int, end: int, source_port: int, destination_port: int) -> int:
-    """Return the mark of a datagram with captured payload from `at` to `end`."""
+def datagram_mark(source_port: int, destination_port: int) -> int:
+    """Return the mark of a datagram with payload, by its ports."""
     low, high = min(source_port, destination_port), max(source_port, destination_port)
     if low == 53 or high == 53:
         return L.MARK_DNS
@@ -51,16 +51,8 @@ def datagram_mark(buf: FileBytes, at: int, end: int, source_port: int, destinati
         return L.MARK_NTP
     if low == 546 or low == 547 or high == 546 or high == 547:
         return L.MARK_DHCP6
-    # QUIC: a long header (RFC 8999, 5.1); Initial and Retry have other types in version 2 (RFC 9369, 3.2).
-    if end - at >= 7 and buf[at] >= 0x80:
-        version = (buf[at + 1] << 24) | (buf[at + 2] << 16) | (buf[at + 3] << 8) | buf[at + 4]
-        kind = (buf[at] >> 4) & 3
-        if version == 1 or version >> 8 == 0xFF0000:
-            return L.MARK_QUIC if buf[at] & 0x40 and (kind == 0 or kind == 3) and buf[at + 5] <= 20 else 0
-        if version == 0x6B3343CF:
-            return L.MARK_QUIC if buf[at] & 0x40 and kind <= 1 and buf[at + 5] <= 20 else 0
-        if (low == 443 or high == 443) and (version == 0 or buf[at] & 0x40):
-            return L.MARK_QUIC
+    if low == 443 or high == 443:
+        return L.MARK_QUIC
     return 0
 
 

@@ -51,10 +51,8 @@ from ghost.pcap.model.network_sections import (
 from ghost.pcap.model.service_sections import (
     DhcpClient,
     DhcpSection,
-    NtpSection,
-    NtpServer,
-    QuicSection,
-    QuicUnanswered,
+    SilentServer,
+    UdpService,
 )
 from ghost.pcap.model.shared_values import (
     Endpoint,
@@ -106,12 +104,9 @@ __all__ = [
     "IcmpError",
     "IcmpSection",
     "LoopedPackets",
-    "NtpSection",
-    "NtpServer",
     "Occurrences",
-    "QuicSection",
-    "QuicUnanswered",
     "Side",
+    "SilentServer",
     "Statistics",
     "Stream",
     "TcpSection",
@@ -121,6 +116,7 @@ __all__ = [
     "TlsStage",
     "UdpConversation",
     "UdpSection",
+    "UdpService",
     "UnansweredArp",
     "Unread",
 ]
@@ -137,8 +133,7 @@ class Analysis:
     tls: TlsSection | None = None
     http: HttpSection | None = None
     dhcp: DhcpSection | None = None
-    ntp: NtpSection | None = None
-    quic: QuicSection | None = None
+    services: tuple[UdpService, ...] = ()
     series: Series | None = None
     """What happened when, and between whom."""
     clock: FrameClock | None = None

@@ -4,11 +4,11 @@ parser_dispatch        cuts marked packets out of a batch and hands them to the 
 application_readers    the trackers of application protocols behind one face
 bounded_counts         counts and times of bounded size
 udp_conversations      UDP conversations
+udp_services           UDP services that owe an answer, and servers that give none
 arp_tracker            ARP: unanswered requests, address claims
 neighbour_resolution   requests for addresses of a segment, by ARP or NDP
 icmp_tracker           ICMP and ICMPv6: echo pairs, errors
 dhcp_tracker           DHCP and DHCPv6 messages by type, clients without an answer
-ntp_tracker            NTP servers and clock offsets
 dns_tracker            DNS queries and responses, over UDP and TCP
 dns_question           the question of a message; registered names
 dns_answers            addresses in answers
@@ -25,6 +25,4 @@ tls_handshake_records  kernel: handshake records over several segments
 tls_messages           hellos and alerts
 tls_certificates       names and dates of a server's certificate
 tls_session_tickets    session tickets of TLS 1.3
-quic_tracker           QUIC connection attempts
-quic_initial           Initial packets, decrypted with their public keys
 """

@@ -14,8 +14,6 @@ from ghost.pcap import layout as L
 from ghost.pcap.protocols.dhcp_tracker import DhcpTracker
 from ghost.pcap.protocols.dns_tracker import DnsTracker
 from ghost.pcap.protocols.http_tracker import HttpTracker
-from ghost.pcap.protocols.ntp_tracker import NtpTracker
-from ghost.pcap.protocols.quic_tracker import QuicTracker
 from ghost.pcap.protocols.tls_tracker import TlsTracker
 from ghost.pcap.tcp.stream_endings import Endings
 
@@ -58,7 +56,7 @@ def each_one(take: Callable[..., object], *columns: Iterable[object]) -> None:
 class Applications:
     def __init__(self) -> None:
         self._dns, self._tls, self._http = DnsTracker(), TlsTracker(), HttpTracker()
-        self._dhcp, self._ntp, self._quic = DhcpTracker(), NtpTracker(), QuicTracker()
+        self._dhcp = DhcpTracker()
 
     def take(self, mark: int, packets: Packets) -> None:
         """Read packets of one reader in file order: their columns and captured payloads."""
@@ -93,13 +91,6 @@ class Applications:
             )
         elif mark == L.MARK_DHCP:
             each_one(self._dhcp.packet, marks, messages, frames, times)
-        elif mark == L.MARK_NTP:
-            ends = zip(
-                packets.sources, packets.source_ports, packets.destinations, packets.destination_ports, strict=True
-            )
-            each_one(self._ntp.packet, messages, ends, frames, times)
-        elif mark == L.MARK_QUIC:
-            each_one(self._quic.packet, messages, packets.ends(), frames, times)
 
     def server_names(self) -> dict[int, str]:
         """Return server names used by clients, by stream number."""
@@ -112,6 +103,4 @@ class Applications:
             "tls": self._tls.section(address, ending, capture_end_ns),
             "http": self._http.section(address, ending, capture_end_ns),
             "dhcp": self._dhcp.section(capture_end_ns),
-            "ntp": self._ntp.section(address, capture_end_ns),
-            "quic": self._quic.section(address, capture_end_ns),
         }

@@ -34,7 +34,7 @@ class Marker:
     def __init__(self) -> None:
         self._room = _FIRST_ROOM
         self._table = np.empty(COLUMNS * _FIRST_ROOM, np.int64)
-        self._counts = np.zeros(L.MARKS, np.int64)
+        self._counts = np.zeros(L.READ_MARKS, np.int64)
 
     def marked(self, vector: Vector, kernels: Kernel, batch: Batch) -> Marked:
         """Return the marked packets of a decoded batch."""

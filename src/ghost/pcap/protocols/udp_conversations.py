@@ -126,7 +126,7 @@ def udp_section(table: Array, address: Callable[[int], str]) -> UdpSection | Non
     silent = [
         number
         for number in one_sided[np.argsort(-packets[one_sided].sum(axis=1), kind="stable")].tolist()
-        if _expects_answer(address(int(table[number, U_HIGH if table[number, U_FIRST_SIDE] == 0 else U_LOW]) >> 16))
+        if expects_answer(address(int(table[number, U_HIGH if table[number, U_FIRST_SIDE] == 0 else U_LOW]) >> 16))
     ]
     return UdpSection(
         datagrams=int(packets.sum()),
@@ -138,7 +138,7 @@ def udp_section(table: Array, address: Callable[[int], str]) -> UdpSection | Non
     )
 
 
-def _expects_answer(destination: str) -> bool:
+def expects_answer(destination: str) -> bool:
     """Return whether a destination is unicast (.255 counts as a broadcast address)."""
     address = ipaddress.ip_address(destination)
     return not (address.is_multicast or (address.version == 4 and destination.endswith(".255")))

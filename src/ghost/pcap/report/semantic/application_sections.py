@@ -1,4 +1,4 @@
-"""The sections of the application protocols: DNS, TLS, HTTP, DHCP, NTP and QUIC."""
+"""The sections of the application protocols: DNS, TLS, HTTP, DHCP and UDP services."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from ghost.pcap.model import (
     DnsSection,
     HttpExchange,
     HttpSection,
-    NtpSection,
-    QuicSection,
     TlsFailure,
     TlsSection,
+    UdpService,
 )
 from ghost.pcap.report.semantic.value_format import counted, moment, present, rounded, statistics
 
@@ -199,46 +198,13 @@ def dhcp_section(dhcp: DhcpSection) -> dict[str, Any]:
     return {"messages": counted(dhcp.messages, ITEMS), **present(optional)}
 
 
-def ntp_section(ntp: NtpSection) -> dict[str, Any]:
+def service_section(service: UdpService) -> dict[str, Any]:
     optional: dict[str, Any] = {
-        "unanswered_requests": ntp.unanswered_total,
-        "servers": [
-            present(
-                {
-                    "server": server.server,
-                    "requests": server.requests,
-                    "unanswered": server.unanswered,
-                    "stratum": server.stratum,
-                    "unsynchronised": server.unsynchronised,
-                    "offset_ms": server.offset_ms,
-                }
-            )
-            for server in ntp.servers[:NAMES]
+        "unanswered_conversations": service.unanswered,
+        "silent_servers": [
+            {"server": at(one.address, one.port), "requests": one.requests, "frames": list(one.frames[:3])}
+            for one in service.silent_servers[:NAMES]
         ],
-        "kiss_codes": counted(ntp.kiss_codes, NAMES),
-        "unsynchronised_responses": ntp.unsynchronised.count,
-        "largest_offset_ms": ntp.largest_offset_ms,
-        "other_packets": ntp.other,
     }
-    return {"requests": ntp.requests, "responses": ntp.responses, **present(optional)}
-
-
-def quic_section(quic: QuicSection) -> dict[str, Any]:
-    optional: dict[str, Any] = {
-        "versions": counted(quic.versions, NAMES),
-        "unanswered_connections": quic.unanswered_total,
-        "unanswered": [
-            {
-                "src": one.client,
-                "dst": at(one.server, one.port),
-                "attempts": one.attempts,
-                "packets": one.packets,
-                "frames": list(one.frames[:3]),
-            }
-            for one in quic.unanswered[:NAMES]
-        ],
-        "version_negotiations": quic.version_negotiation.count,
-        "retries": quic.retry.count,
-        "server_names": counted(quic.server_names, NAMES),
-    }
-    return {"initials": quic.initials, "connections": quic.connections, **present(optional)}
+    counts = {"conversations": service.conversations, "requests": service.requests, "responses": service.responses}
+    return {**counts, **present(optional)}

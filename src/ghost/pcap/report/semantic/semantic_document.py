@@ -28,8 +28,6 @@ _SECTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "tls": application_sections.tls_section,
     "http": application_sections.http_section,
     "dhcp": application_sections.dhcp_section,
-    "ntp": application_sections.ntp_section,
-    "quic": application_sections.quic_section,
 }
 
 
@@ -40,6 +38,8 @@ def semantic(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
         part = getattr(analysis, name)
         if part is not None:
             document[name] = section(part)
+    for service in analysis.services:
+        document[service.name] = application_sections.service_section(service)
     told = [finding_entry(finding, DETAILS[0]) for finding in findings]
     cut(document, AIM_TOKENS - _tokens({"findings": told}), _LEAST)
     for detail in DETAILS:

@@ -11,9 +11,9 @@ BYTES_PER_TOKEN = 2.5
 """What JSON full of addresses and numbers has at the least; prose has more."""
 _MAPS = frozenset(
     (
-        "alerts", "hosts", "kiss_codes", "messages", "methods", "protocols_present", "query_type_distribution",
-        "rcode_distribution", "server_names", "servers", "status_distribution", "top_queried_domains",
-        "ttl_exceeded_sources", "type_distribution", "versions", "versions_chosen", "versions_offered",
+        "alerts", "hosts", "messages", "methods", "protocols_present", "query_type_distribution",
+        "rcode_distribution", "server_names", "status_distribution", "top_queried_domains",
+        "ttl_exceeded_sources", "type_distribution", "versions_chosen", "versions_offered",
     )
 )  # fmt: skip
 """Maps that are lists of names with counts, most frequent first."""
