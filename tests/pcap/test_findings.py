@@ -15,6 +15,7 @@ from ghost.pcap.findings import MOST, Finding, find
 from ghost.pcap.findings.finding import BLAMES, CONFIDENCES, SEVERITIES
 from ghost.pcap.findings.finding_cases import load_cases, remediation_of
 from ghost.pcap.model import (
+    AddressClaims,
     Analysis,
     ArpSection,
     DnsQuery,
@@ -576,9 +577,10 @@ def test_two_devices_that_fight_for_an_address_are_a_conflict() -> None:
 
 
 def test_a_device_that_claims_two_addresses_of_others_is_spoofing() -> None:
-    thief = "02:00:00:00:00:66"
-    stolen = tuple(DuplicateAddress(f"10.0.2.{n}", (f"02:00:00:00:00:0{n}", thief), (3, 9), 7) for n in (1, 4))
-    assert {f.severity for f in find(Analysis(summary(), arp=arp(duplicates=stolen)))} == {"CRITICAL"}
+    thief, claims = "02:00:00:00:00:66", (AddressClaims(7, 0, 0), AddressClaims(20, 18, 18))
+    stolen = tuple(DuplicateAddress(f"10.0.2.{n}", (f"02:00:00:00:00:0{n}", thief), (3, 9), 7, claims) for n in (1, 4))
+    finding = only(Analysis(summary(), arp=arp(duplicates=stolen)))
+    assert (finding.severity, finding.blame, finding.other_targets) == ("CRITICAL", "network", (("10.0.2.4", None),))
 
 
 # ----------------------------------------------------------------------------------------------------------- DNS

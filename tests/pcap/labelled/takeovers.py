@@ -117,15 +117,6 @@ def two_masters_of_one_address(office: Office) -> None:
 
 
 @SCENES.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
-def an_address_that_is_defended(office: Office) -> None:
-    """A second host announces the address of another, which defends it at once (RFC 5227)."""
-    on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
-    on.asked_and_answered(one, on.address(9), 1.0)
-    on.announces(other, on.address(9), 6.0, times=1)
-    on.announces(one, on.address(9), 6.002, times=1)
-
-
-@SCENES.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
 def an_address_taken_by_a_host_that_boots(office: Office) -> None:
     """It announces itself; the one that holds the address knows nothing of conflicts, and goes on asking for others."""
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
@@ -199,26 +190,3 @@ def a_thief_of_two_addresses_of_one_router(office: Office) -> None:
         for n in range(12):
             on.replies(thief, on.address(number), office.client.address, 10.0 + 2 * n)
         on.asks(router, on.address(number), office.client.address, 21.1)
-
-
-@SCENES.add("arp_conflict", "network", points=("client",), seconds=120.0, severity="CRITICAL")
-def a_thief_that_tells_everybody(office: Office) -> None:
-    """Announcements without end for the addresses of two hosts that are not heard any more."""
-    on = _segment(office)
-    for number in (1, 77):
-        on.asked_and_answered(on.mac(), on.address(number), 0.5)
-    thief = on.mac()
-    for n in range(50):
-        for number in (1, 77):
-            on.announces(thief, on.address(number), 4.0 + 2 * n, times=1)
-
-
-@SCENES.add("arp_conflict", "network", points=("client",), seconds=60.0)
-def a_device_that_answers_for_others(office: Office) -> None:
-    """Proxy ARP on the hosts' own segment."""
-    on = _segment(office)
-    proxy = on.mac()
-    for number in (11, 12, 13):
-        for n in range(3):
-            on.asked_and_answered(proxy, on.address(number), 1.0 + 10 * n)
-        on.asks(on.mac(), on.address(number), office.gateway, 15.0)

@@ -62,18 +62,12 @@ class UnansweredArp:
 
 @dataclass(frozen=True, slots=True)
 class AddressClaims:
-    """How often one device claimed an address, in total and by kind of claim."""
+    """How often one device claimed an address."""
 
     total: int
-    announcements: int
-    """Gratuitous ones, to everybody."""
-    announced_for_ms: float
-    """From the first of these to the last."""
-    answers: int
-    """Replies to a request."""
     unasked: int
     """Replies to somebody who had not asked."""
-    unasked_of_one: int = 0
+    unasked_of_one: int
     """Of these, what the one was told to whom most were sent."""
 
 
@@ -85,11 +79,6 @@ class DuplicateAddress:
     """One frame for each hardware address, in the same order."""
     alternations: int
     """How often the claim changed hands: one change may be a move, many are a conflict or an attack."""
-    unannounced: int | None = None
-    """Of these changes, those that the new holder did not announce to everybody, as it does after a takeover; None
-    where that is not known."""
-    shortest_held_ms: float | None = None
-    """The shortest time between two changes."""
     claims: tuple[AddressClaims, ...] = ()
     """For each hardware address, in the same order."""
 

@@ -9,8 +9,6 @@ from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress
 from ghost.pcap.protocols.bounded_counts import EventCounter
 from ghost.pcap.protocols.neighbour_resolution import ANSWER_NS, Requests
 
-_ANNOUNCED_NS = 2_000_000_000
-"""Who takes an address over announces it at once, and again after this time (RFC 5227)."""
 _NOBODY = b"\0\0\0\0"
 _MOST_CLAIMANTS = 16
 _MOST_TOLD = 1_000
@@ -22,10 +20,6 @@ class _Claimant:
 
     frame: int
     claims: int = 0
-    announcements: int = 0
-    announced_from: int = 0
-    announced_until: int = 0
-    answers: int = 0
     unasked: int = 0
     told: dict[bytes, int] = field(default_factory=dict)
     """Unasked replies by whom they were sent to."""
@@ -33,31 +27,11 @@ class _Claimant:
 
 @dataclass(slots=True)
 class _Claims:
-    """Who claimed one address. `since` is when the latest claimant began to; the first may have done so long before."""
+    """Who claimed one address."""
 
     by: dict[bytes, _Claimant] = field(default_factory=dict)
     last: bytes = b""
     alternations: int = 0
-    unannounced: int = 0
-    since: int | None = None
-    shortest_held: int | None = None
-    unexplained: bool = False
-    """The latest change of hands began without an announcement."""
-
-    def claim(self, mac: bytes, now: int, *, announced: bool) -> None:
-        """The current claimant."""
-        if self.last and self.last != mac:
-            self.alternations += 1
-            if self.since is not None:
-                held = max(now - self.since, 0)
-                self.shortest_held = held if self.shortest_held is None else min(self.shortest_held, held)
-            self.since = now
-            self.unexplained = not announced
-            self.unannounced += self.unexplained
-        elif announced and self.unexplained and self.since is not None and now - self.since <= _ANNOUNCED_NS:
-            self.unexplained = False
-            self.unannounced -= 1
-        self.last = mac
 
     def as_duplicate(self, address: bytes) -> DuplicateAddress:
         return DuplicateAddress(
@@ -65,18 +39,8 @@ class _Claims:
             macs=tuple(mac.hex(":") for mac in self.by),
             sample_frames=tuple(claimant.frame for claimant in self.by.values()),
             alternations=self.alternations,
-            unannounced=self.unannounced,
-            shortest_held_ms=None if self.shortest_held is None else self.shortest_held / 1e6,
             claims=tuple(
-                AddressClaims(
-                    total=one.claims,
-                    announcements=one.announcements,
-                    announced_for_ms=(one.announced_until - one.announced_from) / 1e6,
-                    answers=one.answers,
-                    unasked=one.unasked,
-                    unasked_of_one=max(one.told.values(), default=0),
-                )
-                for one in self.by.values()
+                AddressClaims(one.claims, one.unasked, max(one.told.values(), default=0)) for one in self.by.values()
             ),
         )
 
@@ -117,23 +81,17 @@ class ArpTracker:
 
     def _claim(self, address: bytes, mac: bytes, operation: int, target: bytes, frame: int, now: int) -> None:
         claims = self._claims.setdefault(address, _Claims())
-        announced = target == address or (operation == 2 and target == _NOBODY)
-        claims.claim(mac, now, announced=announced)
+        claims.alternations += claims.last not in (b"", mac)
+        claims.last = mac
         by = claims.by.get(mac)
         if by is None:
             if len(claims.by) >= _MOST_CLAIMANTS:
                 return
             by = claims.by[mac] = _Claimant(frame)
         by.claims += 1
-        if announced:
-            by.announced_from = by.announced_from if by.announcements else now
-            by.announced_until = max(now, by.announced_from)
-            by.announcements += 1
-        if operation == 2 and not announced:
+        if operation == 2 and target not in (address, _NOBODY):
             asked_at = self._asked.asked_at(address, target)
-            if asked_at is not None and now - asked_at <= ANSWER_NS:
-                by.answers += 1
-            else:
+            if asked_at is None or now - asked_at > ANSWER_NS:
                 by.unasked += 1
                 if target in by.told or len(by.told) < _MOST_TOLD:
                     by.told[target] = by.told.get(target, 0) + 1
