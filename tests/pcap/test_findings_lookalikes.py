@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from .labelled import (
-    contradicting_answers,
-    balancers,
     appliances,
+    balancers,
     certificates,
+    contradicting_answers,
     datagrams,
     floods_and_scans,
     icmp_messages,
@@ -28,10 +28,9 @@ from .labelled import (
 from .labelled.scene import judged, judged_samples, told
 
 MODULES = (
-    contradicting_answers,
-    balancers,
-    appliances, certificates, datagrams, floods_and_scans, icmp_messages, idle_connections, many_clients, missing_names, nat,
-    neighbours, older_tls, path_directions, refused_requests, reset_after_accept, restarts, server_push, takeovers,
+    appliances, balancers, certificates, contradicting_answers, datagrams, floods_and_scans, icmp_messages,
+    idle_connections, many_clients, missing_names, nat, neighbours, older_tls, path_directions, refused_requests,
+    reset_after_accept, restarts, server_push, takeovers,
 )  # fmt: skip
 SCENES = [scene for module in MODULES for scene in module.SCENES.values()]
 MINOR = ("LOW", "INFO")

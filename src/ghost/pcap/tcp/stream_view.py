@@ -121,11 +121,6 @@ class StreamView(Sequence[Stream]):
         """Return the text of an address id."""
         return self._address(number)
 
-    @property
-    def server_names(self) -> Mapping[int, str]:
-        """TLS server name or HTTP host, by stream number."""
-        return self._names
-
     def first_frames(self, event: int) -> Array:
         """Return int64[streams, 2], the frame of the first event of a kind of each side; 0 without one."""
         first = self._evidence.first(event, 2 * len(self._streams)).reshape(-1, 2)
