@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.model import HttpSection
-from ghost.pcap.protocols.http_errors import Asker, ErrorAnswers
+from ghost.pcap.protocols.http_errors import ErrorAnswers
 from ghost.pcap.protocols.http_tracker import HttpTracker, read_head
 from ghost.pcap.tcp.stream_endings import End, Ending
 from tests.exhaustive import examples
@@ -76,7 +76,7 @@ def test_errors_are_told_by_client_and_method_with_what_the_host_serves_otherwis
 def test_errors_of_more_clients_than_there_is_room_for_are_counted_as_one_clients() -> None:
     answers = ErrorAnswers()
     for client in range(20_300):
-        answers.add(Asker(client, 7 << 16 | 80, "api.example", "GET"), 503, client, client, None)
+        answers.add((client, 7 << 16 | 80, "api.example", "GET"), 503, client, client, None)
     errors = answers.listed(str)
     assert (errors[0].client, errors[0].server, errors[0].count) == (None, "7", 300)
     assert sum(one.count for one in errors) == 20_300

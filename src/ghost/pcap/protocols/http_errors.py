@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TypeAlias
 
 from ghost.pcap.model import HttpErrors
 from ghost.pcap.protocols.bounded_counts import EventCounter
@@ -16,15 +16,8 @@ _MOST = 20_000
 _MOST_PATHS = 20
 _ANYONE = -1
 
-
-class Asker(NamedTuple):
-    client: int
-    """Address id."""
-    server: int
-    """Endpoint."""
-    host: str
-    method: str
-    """Both empty where the request was not captured."""
+Asker: TypeAlias = tuple[int, int, str, str]
+"""A client's address id, the server's endpoint, host and method; both empty where the request was not captured."""
 
 
 class _Errors(EventCounter):
@@ -36,24 +29,37 @@ class _Errors(EventCounter):
         self.retry_after_s: int | None = None
 
 
+class _Answers:
+    __slots__ = ("errors", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.errors: dict[int, _Errors] = {}
+        """By status."""
+
+
 class ErrorAnswers:
     """Counts for at most some thousands of askers; beyond, further ones of a server are counted as one."""
 
     def __init__(self) -> None:
-        self._answers: Counter[Asker] = Counter()
-        self._errors: dict[tuple[Asker, int], _Errors] = {}
+        self._answers: dict[Asker, _Answers] = {}
+        self._kept = 0
 
     def add(self, asker: Asker, status: int, path: int, frame: int, retry_after_s: int | None) -> None:
-        if asker not in self._answers and len(self._answers) >= _MOST:
-            asker = Asker(_ANYONE, asker.server, "", "")
-        self._answers[asker] += 1
+        answers = self._answers.get(asker)
+        if answers is None:
+            if len(self._answers) >= _MOST:
+                asker = (_ANYONE, asker[1], "", "")
+            answers = self._answers.setdefault(asker, _Answers())
+        answers.total += 1
         if status < 400:
             return
-        errors = self._errors.get((asker, status))
+        errors = answers.errors.get(status)
         if errors is None:
             errors = _Errors()
-            if len(self._errors) < 2 * _MOST:
-                self._errors[asker, status] = errors
+            if self._kept < 2 * _MOST:
+                self._kept += 1
+                answers.errors[status] = errors
         errors.add(frame)
         if len(errors.paths) < _MOST_PATHS:
             errors.paths.add(path)
@@ -63,21 +69,20 @@ class ErrorAnswers:
     def listed(self, address: Callable[[int], str]) -> tuple[HttpErrors, ...]:
         """Return the errors, most frequent first."""
         served: Counter[tuple[int, str]] = Counter()
-        for asker, answers in self._answers.items():
-            served[asker.server, asker.host] += answers
-        for (asker, _), errors in self._errors.items():
-            served[asker.server, asker.host] -= errors.count
-        ranked = sorted(self._errors.items(), key=lambda item: (-item[1].count, sorted(item[1].frames)))
-        return tuple(
+        for (_, server, host, _), answers in self._answers.items():
+            served[server, host] += answers.total - sum(errors.count for errors in answers.errors.values())
+        found = [
             HttpErrors(
-                address(asker.server >> 16), asker.server & 0xFFFF, asker.host or None, status, errors.count,
+                address(server >> 16), server & 0xFFFF, host or None, status, errors.count,
                 tuple(sorted(errors.frames)),
-                client=address(asker.client) if asker.client != _ANYONE else None,
-                method=asker.method or None,
-                answers=self._answers[asker],
-                served=served[asker.server, asker.host],
+                client=address(client) if client != _ANYONE else None,
+                method=method or None,
+                answers=answers.total,
+                served=served[server, host],
                 paths=len(errors.paths),
                 retry_after_s=errors.retry_after_s,
             )
-            for (asker, status), errors in ranked
-        )  # fmt: skip
+            for (client, server, host, method), answers in self._answers.items()
+            for status, errors in answers.errors.items()
+        ]  # fmt: skip
+        return tuple(sorted(found, key=lambda each: (-each.count, each.frames)))

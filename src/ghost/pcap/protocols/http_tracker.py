@@ -22,7 +22,7 @@ from ghost.pcap import layout as L
 from ghost.pcap.model import HttpExchange, HttpPath, HttpSection, Side
 from ghost.pcap.protocols.bounded_counts import Tally, Times, keep_smallest
 from ghost.pcap.protocols.host_names import http_host
-from ghost.pcap.protocols.http_errors import Asker, ErrorAnswers
+from ghost.pcap.protocols.http_errors import ErrorAnswers
 from ghost.pcap.protocols.http_paths import Asked, Paths
 from ghost.pcap.tcp.stream_endings import Ending, Endings, beyond
 
@@ -282,7 +282,7 @@ class HttpTracker:
             if not connection.waiting:
                 connection.waiting = None
         host, method, path = (request.host, request.method, request.target) if request is not None else (None, "", 0)
-        asker = Asker(connection.client >> 16, connection.server, (host or "").lower(), method)
+        asker = connection.client >> 16, connection.server, (host or "").lower(), method
         self._errors.add(asker, status, path, frame, head.retry_after_s)
         if request is None:
             self._unpaired += 1
