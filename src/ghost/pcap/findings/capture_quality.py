@@ -12,7 +12,7 @@ from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.phrasing import count, duration, few, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.unusual import unusual
+from ghost.pcap.findings.unusual_events import unusual
 from ghost.pcap.model import Analysis, CaptureSummary
 
 NOBODY = Who("-", "-")
