@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.compare.comparison_page import html_comparison
-from ghost.pcap.compare.comparison_text import comparison_document, comparison_report, comparison_summary, verdict
+from ghost.pcap.compare.comparison_text import (
+    comparison_document,
+    comparison_headline,
+    comparison_report,
+    comparison_summary,
+    verdict,
+)
 from ghost.pcap.compare.rate_comparison import Capture, Difference, differences, measured, metrics
 from ghost.pcap.findings import find
 from ghost.pcap.model import Analysis
@@ -123,6 +129,10 @@ def test_findings_that_are_new_or_gone_are_assessed_like_metrics(tmp_path: Path)
     assert "- NEW ISSUE, " in comparison_report(healthy, lossy, table)
     page = html_comparison(healthy, lossy, table, None)
     assert ">NEW ISSUE<" in page
+    headline = comparison_headline(healthy, lossy, table)
+    assert re.match(r"(MEDIUM|HIGH): (Changed|Worse): now ", headline[0])
+    assert headline[1].startswith("  owner: the network path")
+    assert headline[2].startswith("  first step, on 10.")
     document = comparison_document(healthy, lossy, table)
     assert [finding["kind"] for finding in document["new_findings"]] == ["loss"]
     assert document["resolved_findings"] == []

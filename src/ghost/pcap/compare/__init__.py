@@ -11,5 +11,6 @@ packet_matching   which packet of one capture is which of the other
 resegmentation    TCP segments cut or joined on the path
 header_rewrites   addresses, ports, options and DSCP changed on the path
 clock_offset      the difference between the clocks of two captures
+path_faults       faults between two ends as findings: severity, owner, first step
 path_ends_report  the two ends as Markdown, HTML and JSON
 """

@@ -23,7 +23,8 @@ def html_comparison(a: Capture, b: Capture, differences: Sequence[Difference], e
     names = [safe_text.name(capture.analysis.summary.file) for capture in (a, b)]
     lead: list[Content] = [element("p", tally)]
     if ends is not None:
-        point, lead = "Two ends of one path", [element("p", line) for line in ends_headline(ends)]
+        point, *rest = ends_headline(ends)
+        lead = [element("p", line) for line in rest]
     new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
     fresh = "NEW ISSUE" if ends is None and incomparable_reason(a.analysis) is None else ""
     return page(

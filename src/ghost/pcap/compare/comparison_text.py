@@ -11,7 +11,7 @@ from ghost.pcap.compare.comparability import incomparable_reason
 from ghost.pcap.compare.rate_comparison import STABLE_BELOW_PCT, Capture, Difference, Metric, gone, only
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.phrasing import at, count, duration
-from ghost.pcap.report.capture_facts import faults
+from ghost.pcap.report.capture_facts import faults, headline
 from ghost.pcap.safe_text import code, markdown
 
 METHOD = (
@@ -67,7 +67,7 @@ def comparison_summary(a: Capture, b: Capture, table: list[Difference], ends: Se
     `ends`: plain lines about the path between the captures.
     """
     new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
-    lines = [f"# {markdown(ends[0])}", *(f"- {markdown(line)}" for line in ends[1:])] if ends else []
+    lines = [f"# {markdown(ends[0])}", *(f"- {markdown(line.strip())}" for line in ends[1:])] if ends else []
     lines += [] if ends else _verdict(a, b, table, "#")
     lines += [
         "",
@@ -127,6 +127,10 @@ def verdict(a: Capture, b: Capture, table: Sequence[Difference]) -> tuple[str, s
 def comparison_headline(a: Capture, b: Capture, table: Sequence[Difference]) -> list[str]:
     """For a terminal."""
     point, tally = verdict(a, b, table)
+    new = only(b.findings, a.findings)
+    if new and incomparable_reason(a.analysis) is None and incomparable_reason(b.analysis) is None:
+        word, *steps = headline(new[:1])
+        return [f"{word.split(':')[0]}: {point}", *steps, f"  {tally}"]
     return [point, f"  {tally}"]
 
 

@@ -31,7 +31,7 @@ _FIELDS: tuple[tuple[str, int, type], ...] = (
     ("mss", L.MSS, np.uint16), ("scale", L.SCALE, np.uint8), ("sack", L.SACK_PERMITTED, np.uint8),
     ("stamp", L.TIMESTAMP, np.int64),
 )  # fmt: skip
-_DERIVED = [("tos", np.int16), ("digest", np.uint64)]
+_DERIVED = [("size", np.int32), ("tos", np.int16), ("digest", np.uint64)]
 _DTYPE = np.dtype([(name, kind) for name, _, kind in _FIELDS] + _DERIVED)
 _ICMP = (1, 58)
 _TCP, _UDP = 6, 17
@@ -39,7 +39,7 @@ _TCP, _UDP = 6, 17
 
 @dataclass(frozen=True)
 class Packets:
-    """IP packets of one capture, one row per packet; 70 bytes each."""
+    """IP packets of one capture, one row per packet; 74 bytes each."""
 
     table: Table
     decoder: Decoder
@@ -73,9 +73,17 @@ def _pieces(reader: CaptureReader, decoder: Decoder, vector: Vector) -> Iterator
         piece = np.zeros(len(columns), _DTYPE)
         for name, column, _ in _FIELDS:
             piece[name] = columns[:, column]
+        piece["size"] = _size(columns)
         piece["tos"] = _traffic_class(batch, columns)
         piece["digest"] = _digest(batch, columns)
         yield piece
+
+
+def _size(columns: Array) -> Array:
+    """Return the bytes of TCP and UDP packets from their IP header (without options) on."""
+    network = np.where(columns[:, L.NETWORK] == 4, 20, 40)
+    result: Array = network + columns[:, L.PAYLOAD] - columns[:, L.TRANSPORT] + columns[:, L.LENGTH]
+    return np.where(np.isin(columns[:, L.PROTOCOL], (_TCP, _UDP)), result, 0)
 
 
 def _traffic_class(batch: Batch, columns: Array) -> NDArray[np.int16]:
@@ -133,3 +141,13 @@ def identities(table: Table, flow: Ids) -> Ids:
 
 def is_tcp(table: Table) -> NDArray[np.bool_]:
     return np.asarray(table["protocol"] == _TCP, bool)
+
+
+def repeated(table: Table, flow: Ids) -> NDArray[np.bool_]:
+    """Return which packets TCP sent more than once because nobody answered: data, SYN and FIN."""
+    signs = table["control"] & (L.SYN | L.FIN)
+    _, which, counts = np.unique(
+        hash_columns(flow, table["seq"], table["length"], signs), return_inverse=True, return_counts=True
+    )
+    result: NDArray[np.bool_] = is_tcp(table) & ((signs > 0) | (table["length"] > 0)) & (counts[which] > 1)
+    return result

@@ -15,7 +15,7 @@ from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array
 from ghost.pcap.compare.clock_offset import Clock, compare_clocks
 from ghost.pcap.compare.header_rewrites import Rewrite, rewrites
-from ghost.pcap.compare.packet_identity import Ids, Packets, hash_columns, two_captures
+from ghost.pcap.compare.packet_identity import Ids, Packets, hash_columns, repeated, two_captures
 from ghost.pcap.compare.packet_matching import Matched, Rows, match, way
 from ghost.pcap.compare.resegmentation import resegmented
 from ghost.pcap.model import Analysis, Occurrences, Statistics
@@ -27,8 +27,10 @@ Mask = NDArray[np.bool_]
 SAMPLE_FRAMES = 10
 _FEWEST, _LEAST_SHARE = 3, 0.01
 """Packets, and the share of the smaller capture, that both must hold to be taken for two ends of one path."""
-_TOGETHER_NS, _TOGETHER_SHARE = 5_000_000_000, 0.1
-"""Captures that end this close to one another were stopped together: what the other then lacks was lost."""
+_SILENCE_NS = 120_000_000_000
+"""How long TCP repeats what nobody answers (tcp(7), tcp_syn_retries)."""
+_FEWEST_LARGE, _SMALL_LOST, _LARGE_BYTES = 3, 0.05, 500
+"""Large packets lost, share of the smaller ones that may be lost by chance, and least size of an MTU black hole."""
 MOST_UNASKED = 3_000_000
 """Packets of a capture up to which common packets are looked for without being asked: each takes 250 bytes."""
 _INITIAL_TTLS = (32, 64, 128, 255)
@@ -42,6 +44,8 @@ class OneWay:
     sender: End
     hosts: tuple[str, ...]
     """Who sent it, most packets first, as the end it left knows them."""
+    peers: tuple[str, ...]
+    """To whom, as that end knows them."""
     arrived: int
     lost: Occurrences
     """Seen at the end it left and not at the other: lost between."""
@@ -62,6 +66,8 @@ class OneWay:
     hops: int | None
     """Routers between the ends, by TTL."""
     rewritten: tuple[Rewrite, ...]
+    size_limit: tuple[int, int] | None = None
+    """Bytes of the largest packet that arrived and of the smallest lost, where only large ones are lost."""
 
     @property
     def receiver(self) -> End:
@@ -186,11 +192,14 @@ class _Judge:
         lacking = lacking[~(numbered & np.isin(near.identity[lacking], near.identity[near.rows]))]
         surplus = np.flatnonzero(on_far & ~far.matched)
         whole, joined = resegmented(near.packets.table, near.flow, lacking, far.packets.table, far.flow, surplus)
-        lost, unjudged = self._within(lacking[~whole], near, far, clock, usual)
-        surplus = surplus[~joined]
+        unanswered = repeated(near.packets.table, near.flow)
+        sent_by_far = np.flatnonzero(~near.matched & np.isin(way_back(near.packets), near.ways[lacking]))
+        lost, unjudged = self._within(lacking[~whole], near, far, clock, usual, unanswered, sent_by_far)
+        pieces, surplus = surplus[joined], surplus[~joined]
         copied = np.isin(far.identity[surplus], far.identity[far.rows])
-        strange, _ = self._within(surplus[~copied], far, near, clock, -usual)
-        reset = far.packets.table["control"][strange] & L.RST > 0
+        resets = far.packets.table["control"] & L.RST > 0
+        strange, _ = self._within(surplus[~copied], far, near, clock, -usual, resets, surplus[~copied])
+        reset = resets[strange]
         if not len(near.rows) and not len(lost):
             return None, len(unjudged)
         late = _overtaken(near, far)
@@ -199,7 +208,8 @@ class _Judge:
         return (
             OneWay(
                 sender=near.end,
-                hosts=_senders(near.packets, np.concatenate([near.rows, lost])),
+                hosts=_hosts(near.packets, np.concatenate([near.rows, lost]), "source"),
+                peers=_hosts(near.packets, np.concatenate([near.rows, lost]), "destination"),
                 arrived=len(near.rows) + int(whole.sum()),
                 lost=_frames(near, lost),
                 lost_before=_lost(near, "lost_upstream", on_near),
@@ -212,6 +222,10 @@ class _Judge:
                 delay_ms=statistics_ms,
                 hops=_hops(near, far) if len(near.rows) else None,
                 rewritten=rewrites(near.packets, near.rows, far.packets, far.rows),
+                size_limit=_size_limit(
+                    near.packets.table["size"][lost],
+                    np.concatenate([near.packets.table["size"][near.rows], far.packets.table["size"][pieces]]),
+                ),
             ),
             len(unjudged),
         )
@@ -245,21 +259,27 @@ class _Judge:
         result: Mask = np.isin(side.ways, mine) | np.isin(side.ways, theirs)
         return result
 
-    def _within(self, rows: Rows, seen: _Side, other: _Side, clock: Clock, later: float) -> tuple[Rows, Rows]:
-        """Return the rows during which the other capture ran, and the others."""
-        offset = clock.offset_at(seen.packets.table["time"][rows])
-        expected = seen.packets.table["time"][rows] + (offset if seen.end == "A" else -offset) + later
-        times = other.packets.table["time"]
-        begin, end = int(times.min()), int(times.max())
-        mine = seen.packets.table["time"]
+    def _within(
+        self, rows: Rows, seen: _Side, other: _Side, clock: Clock, later: float, telling: Mask, sent: Rows
+    ) -> tuple[Rows, Rows]:
+        """Return the rows during which the other capture ran, and the others.
+
+        It ran from its first packet to its last, and between packets of this way that both hold. Beyond them it may
+        have stopped, or had nothing to record: `telling` packets show the latter, unless its own side `sent` then.
+        """
+        table, ours, theirs = seen.packets.table, seen.packets.table["time"], other.packets.table["time"]
+        offset = clock.offset_at(ours[rows])
+        expected = ours[rows] + (offset if seen.end == "A" else -offset) + later
+        begin, end = int(theirs.min()), int(theirs.max())
         shift = float(clock.offset_ns if seen.end == "A" else -clock.offset_ns)
-        together = max(_TOGETHER_NS, _TOGETHER_SHARE * (end - begin))
-        if abs(float(mine.min()) + shift - begin) <= together:
-            begin = min(begin, int(mine.min() + shift) - _TOGETHER_NS)
-        if abs(float(mine.max()) + shift - end) <= together:
-            end = max(end, int(mine.max() + shift) + _TOGETHER_NS)
+        missing = ours[sent[table["control"][sent] & L.RST == 0]] + shift
+        first = begin if (missing < begin).any() else begin - _SILENCE_NS
+        last = end if (missing > end).any() else end + _SILENCE_NS
         doubt = clock.changed_ns / 2
         inside = (expected - doubt >= begin) & (expected + doubt <= end)
+        if len(seen.rows):
+            inside |= (ours[rows] >= ours[seen.rows].min()) & (ours[rows] <= ours[seen.rows].max())
+        inside |= telling[rows] & (expected - doubt >= first) & (expected + doubt <= last)
         return rows[inside], rows[~inside]
 
 
@@ -295,8 +315,22 @@ def _frames(side: _Side, rows: Rows) -> Occurrences:
     return Occurrences(len(rows), tuple(sorted(side.packets.table["frame"][rows].tolist())[:SAMPLE_FRAMES]))
 
 
-def _senders(packets: Packets, rows: Rows) -> tuple[str, ...]:
-    numbers, counts = np.unique(packets.table["source"][rows], return_counts=True)
+def _size_limit(lost: Array, arrived: Array) -> tuple[int, int] | None:
+    """Return the largest size that arrived and the smallest lost, if all large packets are lost and hardly any other
+    is: by chance, loss takes packets of every size."""
+    if not len(arrived):
+        return None
+    limit = int(arrived.max())
+    large = lost[lost > limit]
+    chance = len(lost) - len(large)
+    if len(large) < _FEWEST_LARGE or int(large.min()) < _LARGE_BYTES or chance > _SMALL_LOST * len(arrived):
+        return None
+    return limit, int(large.min())
+
+
+def _hosts(packets: Packets, rows: Rows, column: str) -> tuple[str, ...]:
+    """Return the addresses in a column, most packets first."""
+    numbers, counts = np.unique(packets.table[column][rows], return_counts=True)
     return tuple(packets.address(number) for number in numbers[np.argsort(-counts, kind="stable")][:3].tolist())
 
 
@@ -337,7 +371,8 @@ def _nothing_arrived(a: Packets, b: Packets, names: tuple[str, str]) -> TwoEnds:
         frames = tuple(packets.table["frame"][lost[:SAMPLE_FRAMES]].tolist())
         ways.append(
             OneWay(
-                sender="A" if end == "A" else "B", hosts=_senders(packets, lost), arrived=0,
+                sender="A" if end == "A" else "B", hosts=_hosts(packets, lost, "source"),
+                peers=_hosts(packets, lost, "destination"), arrived=0,
                 lost=Occurrences(len(lost), frames), lost_before=NOTHING, lost_after=NOTHING, copied=NOTHING,
                 reordered=NOTHING, resets_injected=NOTHING, appeared=NOTHING, other_pieces=0, delay_ms=None,
                 hops=None, rewritten=(),

@@ -7,21 +7,25 @@ from typing import Any
 
 from ghost.pcap import safe_text
 from ghost.pcap.compare.path_ends import OneWay, TwoEnds
-from ghost.pcap.findings.phrasing import count, duration, few, rate
+from ghost.pcap.compare.path_faults import direction, path_faults, size_limit
+from ghost.pcap.findings.phrasing import count, duration, rate
 from ghost.pcap.model import Occurrences, Statistics
+from ghost.pcap.report.capture_facts import headline
 from ghost.pcap.report.markup import Content, Markup, element
 from ghost.pcap.report.page_frame import facts, section, table
 from ghost.pcap.safe_text import markdown
 
+_SHOWN = ("kind", "severity", "blame", "title", "who", "evidence", "remediation")
+
 
 def ends_headline(ends: TwoEnds) -> list[str]:
-    """Return one line per direction, worst first, for a terminal."""
+    """Return lines for a terminal: the worst fault with owner and first step, the directions, and the clocks."""
+    found = path_faults(ends)
     if not ends.matched:
-        return [
-            f"NO COMMON PACKETS: {_way(way)} nothing arrived of {count(way.lost.count, 'packet')}" for way in ends.ways
-        ] or ["NO COMMON PACKETS: neither capture holds traffic for the other's host"]
+        return headline(found) if found else ["NO COMMON PACKETS: neither capture holds traffic for the other's host"]
+    lines = headline(found) if found else ["INFO: No fault between the two ends"]
     ways = sorted(ends.ways, key=lambda way: -way.loss_pct)
-    return [f"{_way(way)}: {_verdict(way)}" for way in ways] + [_clock(ends)]
+    return [*lines, *(f"  {_way(way)}: {_verdict(way)}" for way in ways), f"  {_clock(ends)}"]
 
 
 def ends_markdown(ends: TwoEnds) -> list[str]:
@@ -63,6 +67,9 @@ def ends_document(ends: TwoEnds) -> dict[str, Any]:
         "clock_drift_ppm": None if clock is None else round(clock.drift * 1e6, 3),
         "shortest_round_trip_ms": ends.round_trip_ms,
         "not_judged": ends.not_judged,
+        "faults": [
+            {key: value for key, value in fault.as_dict().items() if key in _SHOWN} for fault in path_faults(ends)
+        ],
         "directions": [_way_document(way) for way in ends.ways],
     }
 
@@ -76,6 +83,11 @@ def _way_document(way: OneWay) -> dict[str, Any]:
         "arrived": way.arrived,
         "lost_between": _found(way.lost),
         "loss_between_pct": round(way.loss_pct, 4),
+        **(
+            {"largest_arrived_bytes": way.size_limit[0], "smallest_lost_bytes": way.size_limit[1]}
+            if way.size_limit
+            else {}
+        ),
         f"lost_before_{near}": _found(way.lost_before),
         f"lost_after_{far}": _found(way.lost_after),
         "copied": _found(way.copied),
@@ -104,12 +116,12 @@ def _statistics(values: Statistics) -> dict[str, float]:
 
 
 def _way(way: OneWay) -> str:
-    return f"From {way.sender} ({few(way.hosts, 2)}) to {way.receiver}"
+    return f"F{direction(way)[1:]}"
 
 
 def _verdict(way: OneWay) -> str:
     """Return the faults in this direction, worst first."""
-    said = []
+    said = [size_limit(way)] if way.size_limit else []
     if way.lost:
         said.append(
             f"{way.lost.count:,} of {count(way.sent, 'packet')} ({rate(way.loss_pct)}) lost between {way.sender} and"
