@@ -19,7 +19,6 @@ from ghost.pcap.compare.rate_comparison import Capture, differences
 from ghost.pcap.findings import Remedy, find
 from ghost.pcap.report.capture_page import html_report
 from ghost.pcap.report.markup import element
-from ghost.pcap.report.output_files import Places
 from ghost.pcap.report.packet_sequence import sequence
 from ghost.pcap.report.single_capture import report_on
 from ghost.pcap.report.time_charts import Line, TimeAxis, time_chart
@@ -213,9 +212,8 @@ def test_no_byte_of_a_payload_is_in_any_file(tmp_path: Path) -> None:
     records = [(when, frame.replace(b"x" * len(canary), canary, 1)) for when, frame in talk.records]
     records.append((talk.now, ethernet(ip("10.0.0.1", "10.0.0.2", 17, udp(4000, 4001, canary)))))
     (tmp_path / "canary.pcap").write_bytes(pcap(records))
-    judged = report_on(tmp_path / "canary.pcap", Places(tmp_path, tmp_path))
-    for path in judged.written.values():
-        assert canary.decode() not in path.read_text()
+    for text in report_on(tmp_path / "canary.pcap").texts:
+        assert canary.decode() not in text
 
 
 # ----------------------------------------------------------------------------------------------------------- charts
@@ -252,6 +250,21 @@ def test_many_bins_are_summed_to_points_and_none_is_lost() -> None:
     points = axis.summed(tuple(range(239)))
     assert len(points) <= 120
     assert sum(points) == sum(range(239))
+
+
+def test_multicast_broadcast_and_link_local_traffic_has_no_chart_of_its_own(tmp_path: Path) -> None:
+    noise = ("224.0.0.251", "10.0.1.255", "255.255.255.255", "169.254.3.9")
+    records = [
+        (CLOCK + n * MS, ethernet(ip(source, far, 17, udp(5353, 5353, bytes(900)))))
+        for n, far in enumerate(noise * 20)
+        for source in ("0.0.0.0" if far == "255.255.255.255" else "10.0.1.4",)
+    ]
+    (tmp_path / "noise.pcap").write_bytes(pcap(records))
+    assert "Throughput of all traffic" in report(tmp_path / "noise.pcap")
+    assert "Throughput between" not in report(tmp_path / "noise.pcap")
+    talk, _ = transfer(3, segments=100)
+    (tmp_path / "both.pcap").write_bytes(pcap(sorted([*talk.records, *records])))
+    assert report(tmp_path / "both.pcap").count("<b>Throughput between") == 1
 
 
 def test_what_repeats_nothing_is_not_plotted(tmp_path: Path) -> None:

@@ -108,7 +108,9 @@ def test_what_was_lost_before_the_capture_is_a_row_without_a_frame(tmp_path: Pat
 def test_an_unanswered_syn_and_its_repeats_are_lost_arrows(tmp_path: Path) -> None:
     talk = Talk().c(0, 0, SYN).c(0, 0, SYN, after_ms=1000).c(0, 0, SYN, after_ms=2000)
     arrows = ladder(talk.save(tmp_path / "silent.pcap")).arrows
-    assert [arrow.arrives for arrow in arrows] == [False, False, True]
+    assert [arrow.arrives for arrow in arrows] == [False, False, False]
+    assert arrows[2].note == "retransmission of frame 2, no answer"
+    assert 'aria-label="from 10.0.1.4:40000, no answer"' in str(ladder_diagram(ladder(tmp_path / "silent.pcap")))
     assert arrows[1].note == "retransmission of frame 1, and again in frame 3"
     assert all(arrow.evidence for arrow in arrows)
 

@@ -7,6 +7,7 @@ every text goes through `element`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 
 from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding, Remedy
@@ -155,16 +156,27 @@ def _plots(series: Series) -> Iterator[Markup]:
 
 def _throughput(series: Series, axis: TimeAxis) -> Iterator[Markup | None]:
     """Yield throughput charts: total, and of the busiest host pairs by direction."""
-    if len(series.busiest) != 1:
+    busiest = [pair for pair in series.busiest if not (_is_noise(pair.a) or _is_noise(pair.b))]
+    if len(busiest) != 1:
         total = [moved * 8 / axis.point_seconds for moved in axis.summed(series.wire_bytes)]
         yield time_chart("Throughput of all traffic", "bit/s", axis, [Line("all traffic", total, 1)])
-    for pair in series.busiest:
+    for pair in busiest:
         pairs = TimeAxis(series.pair_start_ns, series.pair_width_ns, len(pair.a_to_b))
         lines = [
             Line(f"{name} → {peer}", [b * 8 / pairs.point_seconds for b in pairs.summed(moved)], colour)
             for name, peer, moved, colour in ((pair.a, pair.b, pair.a_to_b, 1), (pair.b, pair.a, pair.b_to_a, 3))
         ]
         yield time_chart(f"Throughput between {pair.a} and {pair.b}", "bit/s", pairs, lines)
+
+
+def _is_noise(address: str) -> bool:
+    """Return whether an address is multicast, broadcast (.255 counts), unspecified or link-local."""
+    try:
+        host = ip_address(address)
+    except ValueError:
+        return False
+    special = host.is_multicast or host.is_unspecified or host.is_link_local
+    return special or (host.version == 4 and address.endswith(".255"))
 
 
 # ------------------------------------------------------------------------------------------------------ the capture

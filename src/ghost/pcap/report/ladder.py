@@ -51,7 +51,7 @@ def _row(arrow: Arrow, ladder: Ladder) -> Markup:
     way = "r" if arrow.from_left else "l"
     line, point = element("i"), element("b", ("▶" if arrow.from_left else "◀") if arrow.arrives else "✕")
     shaft = [line, point] if arrow.from_left else [point, line]
-    spoken = f"from {sender}" + ("" if arrow.arrives else ", lost")
+    spoken = f"from {sender}" + ("" if arrow.arrives else ", no answer" if "no answer" in arrow.note else ", lost")
     wire = element(
         "td",
         element("span", arrow.label),

@@ -38,7 +38,7 @@ class Arrow:
     """What makes it worth looking at."""
     tone: Tone = "plain"
     arrives: bool = True
-    """False where it was lost behind the capture point, or never reached it."""
+    """False where it was lost behind the capture point, never reached it, or got no answer."""
     evidence: bool = False
     again: int = 0
     """The frame in which it was sent again."""
@@ -166,7 +166,20 @@ class _Arrows:
                 self._tcp(packet, arrow)
             else:
                 self._arrows.append(arrow)
+        self._mark_unanswered()
         return self._arrows
+
+    def _mark_unanswered(self) -> None:
+        """Mark the last SYN to an end that sent nothing. Without a repeat or a finding it may be too young to tell."""
+        heard = {packet.source for packet in self._packets}
+        for packet in self._packets:
+            place = self._seen.get((packet.source, packet.seq))
+            if packet.control & L.SYN and packet.destination not in heard and place is not None:
+                arrow = self._arrows[place]
+                if arrow.note or arrow.evidence:
+                    note = f"{arrow.note}, no answer".removeprefix(", ")
+                    self._arrows[place] = replace(arrow, note=note, tone="bad", arrives=False)
+                del self._seen[packet.source, packet.seq]
 
     def _tcp(self, packet: Packet, arrow: Arrow) -> None:
         note, tone = self._judged(packet, arrow)
