@@ -286,23 +286,14 @@ def only_answers_of_a_name_server(office: Office) -> None:
 # ------------------------------------------------------------------------------------------ data in names, or not
 
 
-@LOOKUPS.add("none", "none", points=_HERE)
-def files_looked_up_at_a_reputation_service(office: Office) -> None:
+@LOOKUPS.add("dns_suspicious", "client", points=_HERE)
+def hashes_in_names(office: Office) -> None:
+    """A service that is asked about files resembles a tunnel; that some of them are unknown is its answer."""
     _ordinary(office)
-    zone = office.dice.choice(["avqs.mcafee.com", "sophosxl.net", "malware.hash.cymru.com", "c.e5.sk"])
+    zone = office.dice.choice(["telemetry.net", "hashes.example"])
     office.lookups[zone] = lambda asked: (
         (0.02, messages.reply(asked, addresses=["127.0.0.2"])) if asked[20] % 2 else _missing(asked)
     )
-    for n in range(60):
-        office.lookup(f"{_random(office, 26)}.{_random(office, 26)}.{zone}", 0.5 + 0.2 * n)
-
-
-@LOOKUPS.add("dns_suspicious", "client", points=_HERE)
-def tunnel_that_borrows_a_reputation(office: Office) -> None:
-    """The name of the service is a part of somebody else's."""
-    _ordinary(office)
-    zone = office.dice.choice(["avqs.mcafee.com.telemetry.net", "avqs-mcafee.com", "sophosxl.net.example"])
-    office.lookups[zone] = lambda asked: (0.02, messages.reply(asked, addresses=["127.0.0.2"]))
     for n in range(60):
         office.lookup(f"{_random(office, 26)}.{_random(office, 26)}.{zone}", 0.5 + 0.2 * n)
 

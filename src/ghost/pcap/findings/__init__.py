@@ -45,7 +45,6 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     dns_contradictions     answers that contradict each other, or where clients go
     repeated_lookups       missing names that a program needs
     dns_abuse              generated names, data in names
-    reputation_lookups     names that query a reputation service
     local_segment          ARP conflicts, hosts that are down
     address_claims         which device claims an address
     icmp_errors            what ICMP errors report

@@ -2,80 +2,54 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from ghost.pcap import safe_text
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.phrasing import count, few
-from ghost.pcap.findings.reputation_lookups import asks_reputation, in_reputation_zone
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.model import DnsQuery, DnsSection
+from ghost.pcap.model import DnsLongNames, DnsQuery, DnsSection
+from ghost.pcap.protocols.dns_long_names import carries_data, looks_random
 from ghost.pcap.protocols.dns_question import labels_of, registered
 
-VOWELS = set("aeiouy")
-_WORD = re.compile(r"[^._-]+")
+_NIBBLES = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Generated names of one client."""
+    """Generated names of one client, and names in which it carries data."""
 
-    names: dict[str, DnsQuery]
+    names: Mapping[str, DnsQuery] = field(default_factory=dict)
     """Registered names of gibberish, each with a query."""
-    domains: frozenset[str]
+    domains: frozenset[str] = frozenset()
     """The domains that these are in."""
+    tunnels: frozenset[str] = frozenset()
+    """Registered names below which it asks for names that carry data."""
 
     def has(self, query: DnsQuery) -> bool:
-        """Return whether the name belongs to the generated ones; some of them can be pronounced."""
+        """Return whether the name belongs to the generated ones (some can be pronounced) or carries data."""
         name = registered(query.name)
         bare = len(labels_of(query.name)) == len(name.split("."))
-        return name in self.names or (bare and name.partition(".")[2] in self.domains)
+        found = name in self.names or (bare and name.partition(".")[2] in self.domains)
+        return found or (name in self.tunnels and carries_data(query.name))
 
 
-def dns_threats(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Finding]:
-    yield from _generated(dns, generated)
-    yield from _tunnels(dns)
-
-
-def looks_random(label: str) -> bool:
-    """Return whether a label looks random: few vowels, long runs of consonants, digits between letters, even
-    distribution."""
-    letters = [c for c in label if c.isalpha()]
-    if len(label) < threshold("dns_suspicious.min_label"):
-        return False
-    run = longest = 0
-    for character in label:
-        run = 0 if character in VOWELS or character == "-" else run + 1
-        longest = max(longest, run)
-    vowels = sum(c in VOWELS for c in letters) / len(letters) if letters else 0.0
-    switches = sum(a.isdigit() != b.isdigit() for a, b in pairwise(label))
-    return vowels < 0.22 or longest >= 5 or switches >= 4 or _entropy(label) >= 3.6
-
-
-def _entropy(label: str) -> float:
-    return -sum(n / len(label) * math.log2(n / len(label)) for n in Counter(label).values())
-
-
-def _is_reverse(name: str) -> bool:
-    return name.lower().rstrip(".").endswith(".arpa")
-
-
-# --------------------------------------------------------------------------------------------------- generated
+def asks_about_an_address(name: str) -> bool:
+    """Return whether the name is a reversed address in a DNS list (RFC 5782, 2.1 and 2.4), where NXDOMAIN is an
+    answer."""
+    labels = labels_of(name)
+    four = len(labels) >= 6 and all(label.isdecimal() and int(label[:4]) <= 255 for label in labels[:4])
+    return four or (len(labels) >= 34 and all(label in _NIBBLES for label in labels[:32]))
 
 
 def generated_name_clients(dns: DnsSection) -> dict[str, Generated]:
-    """Return, by client, its generated names: clients that ask for many non-existent registered names, most of them
-    random letters."""
+    """Return clients with many non-existent registered names, most of them random letters, or with tunnels."""
     by_client: dict[str, dict[str, DnsQuery]] = defaultdict(dict)
     for query in dns.nxdomain:
-        expected = query.recovered or _is_reverse(query.name) or asks_reputation(query.name)
-        if len(labels_of(query.name)) >= 2 and not expected:
+        if len(labels_of(query.name)) >= 2 and not query.recovered and not _is_reverse(query.name):
             by_client[query.client].setdefault(registered(query.name), query)
     made: dict[str, Generated] = {}
     for client, domains in by_client.items():
@@ -83,86 +57,52 @@ def generated_name_clients(dns: DnsSection) -> dict[str, Generated]:
         enough = len(random) >= threshold("dns_suspicious.min_random_domains")
         if enough and 100 * len(random) >= threshold("dns_suspicious.random_pct") * len(domains):
             made[client] = Generated(random, frozenset(domain.partition(".")[2] for domain in random))
+    for below in _tunnels(dns):
+        known = made.get(below.client, Generated())
+        made[below.client] = replace(known, tunnels=known.tunnels | {below.domain})
     return made
 
 
-def _generated(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Finding]:
+def _tunnels(dns: DnsSection) -> list[DnsLongNames]:
+    least = threshold("dns_suspicious.min_distinct")
+    return [below for below in dns.long_names if below.names >= least and not _is_reverse(below.domain)]
+
+
+def dns_threats(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Finding]:
     for client, made in generated.items():
-        random, examples = list(made.names), list(made.names.values())
-        shown = few([f"“{safe_text.name(domain, 40)}”" for domain in random])
-        yield _finding(
-            Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], case="dns_generated",
-            name=examples[0].name.rstrip("."),
+        if not made.names:
+            continue
+        examples = list(made.names.values())
+        shown = few([f"“{safe_text.name(domain, 40)}”" for domain in made.names])
+        yield make_finding(
+            "dns_generated",
+            severity="HIGH",
             title=f"{client} asks for generated names: {shown}",
-            detail=f"{count(len(random), 'registered name')} without an address, made of letters at random,"
+            detail=f"{count(len(examples), 'registered name')} without an address, made of letters at random,"
             f" among {dns.nxdomain_total} NXDOMAIN answers.",
-            measured={"random_domains": len(random), "nxdomain": dns.nxdomain_total},
-        )  # fmt: skip
-
-
-# ----------------------------------------------------------------------------------------------------- tunnels
-
-
-def _tunnels(dns: DnsSection) -> Iterator[Finding]:
-    """Yield findings for DNS tunnels: ever new long names below one registered name."""
-    for below in dns.long_names:
-        if below.names < threshold("dns_suspicious.min_distinct"):
-            return  # most names come first
-        domain = below.domain
-        if _is_reverse(domain) or not below.sample:
-            continue
-        carried = _carried(domain, below.sample)
-        long = [part for part in carried if len(part) >= threshold("dns_suspicious.min_carried") and _packed(part)]
-        # Rounded up: thirty names of which every one carries data are thirty.
-        carrying = math.ceil(below.names * len(long) / len(below.sample))
-        if len(long) < threshold("dns_suspicious.min_long_names") or carrying < threshold(
-            "dns_suspicious.min_distinct"
-        ):
-            continue
-        odd = ", ".join(
-            f"{number} {kind}" for kind, number in below.query_types.items() if kind in ("TXT", "NULL", "CNAME", "MX")
+            who=Who(client, examples[0].server, 53),
+            evidence=[[query.frame for query in examples[:5]]],
+            confidence="medium",
+            weight=len(examples),
+            measured={"random_domains": len(examples), "nxdomain": dns.nxdomain_total},
+            name=examples[0].name.rstrip("."),
         )
-        yield _finding(
-            Who(below.client, below.server, 53), below.frames, case="dns_tunnel", name=domain,
-            title=f"Names below “{safe_text.name(domain, 60)}” carry data (DNS tunnel)",
-            detail=f"{count(below.names, 'distinct long name')} below “{safe_text.name(domain, 60)}” were asked for,"
-            f" with about {sum(map(len, long)) // len(long)} random characters each that no other of them has"
-            + (f"; record types {odd}" if odd else "") + ".",
-            measured={"distinct_names": below.names, "queries": below.queries},
-        )  # fmt: skip
+    for below in _tunnels(dns):
+        domain = safe_text.name(below.domain, 60)
+        yield make_finding(
+            "dns_tunnel",
+            severity="MEDIUM",
+            title=f"Names below “{domain}” carry data (DNS tunnel, or lookups of hashes)",
+            detail=f"{below.client} asked for {count(below.names, 'distinct name')} with forty random characters or"
+            f" more below “{domain}”.",
+            who=Who(below.client, below.server, 53),
+            evidence=[below.frames],
+            confidence="low",
+            weight=below.names,
+            measured={"distinct_names": below.names},
+            name=below.domain,
+        )
 
 
-def _carried(domain: str, names: Sequence[str]) -> list[str]:
-    """Return the part of each name that no other name has.
-
-    Clusters use long names of recurring words; tunnelled data is new in every name.
-    """
-    heads = [
-        _WORD.findall(head[: -len(domain) - 1]) if head.endswith("." + domain) and not in_reputation_zone(head) else []
-        for head in (name.lower().rstrip(".") for name in names)
-    ]
-    names_with = Counter(word for head in heads for word in set(head))
-    return ["".join(word for word in head if names_with[word] == 1) for head in heads]
-
-
-def _packed(part: str) -> bool:
-    """Return whether the text uses its letters evenly, as encoded data does."""
-    return _entropy(part) >= 0.85 * math.log2(max(min(len(set(part)), len(part)), 2))
-
-
-def _finding(
-    who: Who, frames: Sequence[int], *, case: str, title: str, detail: str, name: str,
-    measured: dict[str, int | float],
-) -> Finding:  # fmt: skip
-    return make_finding(
-        case,
-        severity="HIGH",
-        title=title,
-        detail=detail,
-        who=who,
-        evidence=[frames],
-        confidence="medium",
-        weight=sum(measured.values()),
-        measured=measured,
-        name=name or None,
-    )
+def _is_reverse(name: str) -> bool:
+    return name.lower().rstrip(".").endswith(".arpa")

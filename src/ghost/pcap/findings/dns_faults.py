@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from ghost.pcap import safe_text
-from ghost.pcap.findings.dns_abuse import Generated, dns_threats, generated_name_clients
+from ghost.pcap.findings.dns_abuse import Generated, asks_about_an_address, dns_threats, generated_name_clients
 from ghost.pcap.findings.dns_contradictions import dns_contradiction_findings
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
@@ -14,7 +14,6 @@ from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.one_way_captures import replies_bypass_capture, responses_without_queries
 from ghost.pcap.findings.phrasing import at, count, duration, few, percent, rate
 from ghost.pcap.findings.repeated_lookups import is_needed_name
-from ghost.pcap.findings.reputation_lookups import asks_reputation
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 
@@ -182,7 +181,7 @@ def _nxdomain(dns: DnsSection, servers: dict[str, DnsServer], generated: dict[st
         if not q.recovered
         and not (q.client in generated and generated[q.client].has(q))
         and not _is_reverse(q.name)
-        and not asks_reputation(q.name)
+        and not asks_about_an_address(q.name)
         and q.name.lower().partition(".")[0] not in _ASKED_EVERYWHERE
         and not _found_elsewhere(q.name.lower(), resolved)
         and q.name.lower() not in tried

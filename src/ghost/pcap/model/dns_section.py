@@ -73,19 +73,14 @@ class DnsAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DnsLongNames:
-    """Names of at least forty characters below one registered name."""
+    """Names below one registered name that carry data: forty random characters or more."""
 
     domain: str
     names: int
     """Different ones."""
-    queries: int
     client: str
-    """Who asked most."""
     server: str
-    query_types: Mapping[str, int]
-    sample: tuple[str, ...]
-    """Up to 64 of them, those that were new last."""
-    frames: tuple[int, ...] = ()
+    frames: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

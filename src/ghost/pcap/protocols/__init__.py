@@ -14,7 +14,7 @@ dns_question           the question of a message; registered names
 dns_answers            addresses in answers
 dns_open_questions     queries without a response so far
 dns_failures           responses that report a failure
-dns_long_names         long names by registered name
+dns_long_names         names that carry data
 http_tracker           HTTP/1 exchanges
 http_errors            errors by client, host and method
 http_paths             response times of a server's paths

@@ -149,8 +149,8 @@ class DnsTracker:
         self._queries += 1
         client, server, (name, kind) = key[0] >> 16, key[1] >> 16, key[3]
         self._types.add(kind)
-        if len(name) >= LONG:
-            self._long_names.add(name, kind, client, server, frame, new=name not in self._names.counts)
+        if len(name) > LONG and name not in self._names.counts:
+            self._long_names.add(name, client, server, frame)
         self._names.add(name)
         self._server(server).queries += 1
         waiting = self._open.get(key)
