@@ -20,9 +20,6 @@ from ghost.pcap.kernels.packet_totals import Tally
 from ghost.pcap.kernels.pipeline import Passes
 from ghost.pcap.kernels.time_series import SeriesCollector
 from ghost.pcap.model import Analysis
-from ghost.pcap.protocols.application_readers import Applications
-from ghost.pcap.protocols.arp_tracker import ArpTracker
-from ghost.pcap.protocols.icmp_tracker import IcmpTracker
 from ghost.pcap.protocols.parser_dispatch import Marked, Marker, Parsers
 from ghost.pcap.protocols.udp_conversations import UdpConversations, udp_section
 from ghost.pcap.protocols.udp_services import service_rows
@@ -120,7 +117,7 @@ class _Engine:
         self._series = SeriesCollector(vector, kernels, seed)
         self._passes = Passes(self._decoder, self._tally, self._streams, self._udp, self._series)
         self._marker = Marker()
-        self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
+        self._parsers = Parsers()
         self._behind: BackgroundCalls[Marked] | None = None
 
     def __enter__(self) -> Self:
@@ -160,17 +157,14 @@ class _Engine:
         if self._behind is not None:
             self._behind.finish()
         address, last = self._decoder.address, self._tally.last
-        applications = self._parsers.applications
         return Analysis(
             summary=self._tally.summary(
                 path.name, facts, self._parsers.unreadable, udp, streams.copies(), self._decoder.looped()
             ),
-            tcp=streams.section(applications.server_names(), address, last),
+            tcp=streams.section(self._parsers.server_names(), address, last),
             udp=udp_section(udp, address),
             services=service_rows(udp, address),
-            arp=self._parsers.arp.section(),
-            icmp=self._parsers.icmp.section(address),
-            **applications.sections(address, streams.endings(), last),
+            **self._parsers.sections(address, streams.endings(), last),
             series=self._series.state().result(address),
             clock=self._clock,
             file=facts,

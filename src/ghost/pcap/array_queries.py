@@ -36,6 +36,14 @@ def without(values: Array, others: Array) -> Array:
     return distinct(values[~among(values, others)])
 
 
+def first_and_last(times: Array, group_of: Array, groups: int) -> tuple[Array, Array]:
+    """Return the earliest and the latest time of each group; `group_of` gives the group of each time."""
+    first, last = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, np.int64)
+    np.minimum.at(first, group_of, times)
+    np.maximum.at(last, group_of, times)
+    return first, last
+
+
 def percentiles(values: NDArray[np.float64] | Array | Sequence[float], shares: Sequence[float]) -> list[float]:
     """Return percentiles; `shares` are percent, values between two samples are interpolated."""
     places = np.array(shares) / 100 * (len(values) - 1)

@@ -53,7 +53,7 @@ blame, cause and commands of each case in findings.toml. A capture without a fau
     syn_floods             SYN floods, told from crowds of clients
     decoding_coverage      packets that could not be decoded
     capture_quality        what the capture lacks; the verdict without a fault
-    unusual                what looks unusual although no rule calls it a fault
+    unusual_events         what looks unusual although no rule calls it a fault
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghost.pcap.array_queries import distinct
+from ghost.pcap.array_queries import distinct, first_and_last
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, groups_of
@@ -80,9 +80,7 @@ def _retries_later(seen: Observed, rows: StreamRows) -> bool:
     which = which.ravel()
     number = int(which.max()) + 1
     began = c.first_ns[rows]
-    first, last = np.full(number, np.iinfo(np.int64).max), np.zeros(number, np.int64)
-    np.minimum.at(first, which, began)
-    np.maximum.at(last, which, began)
+    first, last = first_and_last(began, which, number)
     silent = np.zeros(number, np.bool_)
     np.logical_or.at(silent, which, seen.only_syn[rows])
     waits = np.where(silent, threshold("port_scan.silent_again_ms"), threshold("port_scan.refused_again_ms"))

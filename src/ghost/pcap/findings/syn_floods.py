@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ghost.pcap.array_queries import among, distinct
+from ghost.pcap.array_queries import among, distinct, first_and_last
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, groups_of
@@ -89,9 +89,7 @@ def _from_programs(seen: Observed, rows: StreamRows) -> Mask:
         return np.zeros(0, np.bool_)
     sources, which, tries = np.unique(c.hosts[rows, CLIENT], return_inverse=True, return_counts=True)
     which = which.ravel()
-    first, last = np.full(len(sources), np.iinfo(np.int64).max), np.zeros(len(sources), np.int64)
-    np.minimum.at(first, which, c.first_ns[rows])
-    np.maximum.at(last, which, c.first_ns[rows])
+    first, last = first_and_last(c.first_ns[rows], which, len(sources))
     lowest_port = np.full(len(sources), 1 << 16)
     np.minimum.at(lowest_port, which, c.ports[rows, CLIENT])
     again = tries >= threshold("syn_flood.comes_back")

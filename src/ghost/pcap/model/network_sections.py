@@ -137,9 +137,6 @@ class EchoPath:
     unmatched: int
     """Requests without a reply."""
     rtt_ms: Statistics | None
-    largest_answered_bytes: int
-    """ICMP payload; large pings lost while small pass hint at an MTU."""
-    largest_unanswered_bytes: int
     sample_frames: tuple[int, ...]
     """Unanswered requests."""
     last_reply_ns: int = 0

@@ -1,7 +1,6 @@
 """Trackers of protocols. Each reads the packets marked for it and makes one section of the analysis.
 
 parser_dispatch        cuts marked packets out of a batch and hands them to the trackers
-application_readers    the trackers of application protocols behind one face
 bounded_counts         counts and times of bounded size
 udp_conversations      UDP conversations
 udp_services           UDP services that owe an answer, and servers that give none

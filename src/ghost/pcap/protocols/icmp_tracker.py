@@ -13,7 +13,7 @@ import numpy as np
 
 from ghost.pcap import layout as L
 from ghost.pcap.model import EchoPath, IcmpError, IcmpSection
-from ghost.pcap.protocols.bounded_counts import EventCounter
+from ghost.pcap.protocols.bounded_counts import EventCounter, round_robin
 from ghost.pcap.protocols.neighbour_resolution import Requests
 from ghost.pcap.sample_statistics import Samples
 
@@ -71,17 +71,15 @@ _ECHO = {4: 8, 6: 128}
 
 @dataclass(slots=True)
 class _Path:
-    """Pings from one address id to another. `open` maps (id, sequence) to time, size and frame."""
+    """Pings from one address id to another. `open` maps (id, sequence) to time and frame."""
 
     number: int
     requests: int = 0
     replies: int = 0
     matched: int = 0
     expired: int = 0
-    open: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    open: dict[int, tuple[int, int]] = field(default_factory=dict)
     answered: dict[int, None] = field(default_factory=dict)
-    largest_answered: int = 0
-    largest_unanswered: int = 0
     frames: list[int] = field(default_factory=list)
     last_request: int = 0
     last_reply: int = 0
@@ -123,7 +121,6 @@ class IcmpTracker:
         self,
         version: Literal[4, 6],
         message: bytes,
-        wire_length: int,
         source: int,
         destination: int,
         frame: int,
@@ -137,10 +134,10 @@ class IcmpTracker:
         self._types[version, kind, code] += 1
         name = (_TYPES_4 if version == 4 else _TYPES_6).get(kind)
         if name == "echo_request" and len(message) >= 8:
-            self._request(message, wire_length, source, destination, frame, now)
+            self._request(message, source, destination, frame, now)
             self._probe(source, int.from_bytes(message[4:8], "big"), hop_limit)
         elif name == "echo_reply" and len(message) >= 8:
-            self._reply(message, wire_length, source, destination, now)
+            self._reply(message, source, destination, now)
         elif name in _ERRORS:
             self._error(version, message, source, destination, frame, now)
         elif kind in _NEIGHBOUR and version == 6 and len(message) >= 24:
@@ -171,26 +168,25 @@ class IcmpTracker:
             path = self._paths[source, destination] = _Path(len(self._paths))
         return path
 
-    def _request(self, message: bytes, size: int, source: int, destination: int, frame: int, now: int) -> None:
+    def _request(self, message: bytes, source: int, destination: int, frame: int, now: int) -> None:
         path = self._path(source, destination)
         path.requests += 1
         path.last_request = now
         key = int.from_bytes(message[4:8], "big")
         if key in path.open:
             self._expire(path, key)
-        path.open[key] = (now, size, frame)
+        path.open[key] = (now, frame)
         path.answered.pop(key, None)
         if len(path.open) > 4096:
             self._expire(path, next(iter(path.open)))
 
     def _expire(self, path: _Path, key: int) -> None:
-        _, size, frame = path.open.pop(key)
+        _, frame = path.open.pop(key)
         path.expired += 1
-        path.largest_unanswered = max(path.largest_unanswered, size - 8)
         if len(path.frames) < L.SAMPLE_FRAMES:
             path.frames.append(frame)
 
-    def _reply(self, message: bytes, size: int, source: int, destination: int, now: int) -> None:
+    def _reply(self, message: bytes, source: int, destination: int, now: int) -> None:
         path = self._paths.get((destination, source))
         key = int.from_bytes(message[4:8], "big")
         if path is None:
@@ -199,9 +195,8 @@ class IcmpTracker:
         path.replies += 1
         path.last_reply = now
         if key in path.open:
-            then, _, _ = path.open.pop(key)
+            then, _ = path.open.pop(key)
             path.matched += 1
-            path.largest_answered = max(path.largest_answered, size - 8)
             path.answered[key] = None
             if len(path.answered) > 256:
                 del path.answered[next(iter(path.answered))]
@@ -288,14 +283,7 @@ class IcmpTracker:
         hide no filter.
         """
         ranked = sorted(self._errors.items(), key=lambda item: -item[1].count)
-        if len(ranked) <= _MOST_ERRORS:
-            return ranked
-        told: Counter[tuple[int, ...]] = Counter()
-        places = []
-        for number, ((version, kind, code, _, destination, *_), _) in enumerate(ranked):
-            places.append((told[version, kind, code, destination], number))
-            told[version, kind, code, destination] += 1
-        return [ranked[number] for number in sorted(number for _, number in sorted(places)[:_MOST_ERRORS])]
+        return round_robin(ranked, _MOST_ERRORS, lambda item: (*item[0][:3], item[0][4]))
 
     def _echo_path(self, source: int, destination: int, path: _Path, address: Callable[[int], str]) -> EchoPath:
         return EchoPath(
@@ -305,8 +293,6 @@ class IcmpTracker:
             replies=path.replies,
             unmatched=path.expired,
             rtt_ms=self._samples.of(path.number),
-            largest_answered_bytes=path.largest_answered,
-            largest_unanswered_bytes=path.largest_unanswered,
             sample_frames=tuple(sorted(path.frames)),
             last_reply_ns=path.last_reply,
             last_request_ns=path.last_request,
