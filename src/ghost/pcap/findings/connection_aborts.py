@@ -45,10 +45,10 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     rst, fin = c.sides("rst") > 0, c.sides("fin") > 0
     ended = rst.any(axis=1) & ~fin.all(axis=1) & ~np.isin(c.handshake, ("refused", "unanswered"))
     # Who resets at last because nothing of it was heard any more breaks nothing.
-    ended &= ~(unacknowledged_sides(seen) & rst).any(axis=1)
+    foreign = seen.foreign_reset.any(axis=1)
+    ended &= foreign | ~(unacknowledged_sides(seen) & rst).any(axis=1)
     if not ended.any():
         return
-    foreign = seen.foreign_reset.any(axis=1)
     after_fin = c.sides("rst_after_fin")[:, CLIENT] | c.sides("rst_after_fin")[:, SERVER]
     said = c.sides("payload_bytes").sum(axis=1) > 0
     after_rst = c.sides("data_after_rst").any(axis=1)
@@ -58,7 +58,8 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     idle = harmed & (silence >= threshold("idle_timeout.min_gap_ms"))
     yield from grouped_findings(seen, np.flatnonzero(idle), lambda rows: _idle(seen, rows), near_client=True)
     # A third device's reset before anybody said a word is one as well; after a complete exchange it did no harm.
-    third = (harmed & ~idle & foreign) | (ended & ~said & foreign & (after_fin == 0))
+    # The end that did not get it may close much later, and be answered by a reset.
+    third = ended & (owed | ~said) & ~idle & (seen.foreign_reset & (c.sides("rst_after_fin") == 0)).any(axis=1)
     yield from grouped_findings(seen, np.flatnonzero(third), lambda rows: _third_party(seen, rows), near_client=True)
     cut_answers = {e.stream_id for e in seen.analysis.http.incomplete if e.reset} if seen.analysis.http else set()
     owed |= among(np.arange(len(c)), list(cut_answers))

@@ -134,6 +134,7 @@ def _hosts(symptom: Who) -> Sequence[Hashable]:
 
 
 _LOSS = frozenset({"loss", "rto_loss"})
+_RESETS = frozenset({"refused", "third_party_reset", "mid_session_reset", "early_close"})
 _SILENCE = frozenset({"syn_unanswered", "dns_timeout", "no_answer"})
 _WAITING = frozenset({"slow_application", "http_slow"})
 
@@ -183,5 +184,5 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _KeysOfCause, _KeysOfWho], ...] 
     ("http_5xx", _WAITING, _every(_service), _service),
     ("zero_window", _WAITING | {"throughput_limited", "mid_session_reset"}, _every(_pair), _pair),
     ("dns_slow", _WAITING, _other_targets, _targets),
-    ("arp_conflict", _LOSS | {"mid_session_reset"}, _first_host, _hosts),
+    ("arp_conflict", _LOSS | _RESETS | {"syn_unanswered"}, _first_host, _hosts),
 )

@@ -59,7 +59,8 @@ class LastHeard:
         here (a switch sends them to the requester)."""
         if silent.at_the_end < threshold("host_down.min_requests"):
             return []
-        askers = [address for address in silent.asked_by if address in self]
+        # Who is heard otherwise, or gets replies of other addresses here: its replies are visible at this point.
+        askers = [address for address in silent.asked_by if address in self or address in silent.replied_to]
         if silent.ip not in self and not silent.ever_answered:
             return askers
         if not self.silent_since(silent.ip, silent.last_ns):

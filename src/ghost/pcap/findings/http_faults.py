@@ -83,7 +83,12 @@ def _refusals(http: HttpSection) -> Iterator[Finding]:
     groups: dict[tuple[str, int, int, str | None], list[HttpErrors]] = {}
     for error in http.errors:
         shut_out = percent(error.count, error.answers) >= threshold("http_4xx.refused_pct")
-        if error.status in _REFUSALS and error.client and error.method and (shut_out or error.status == _THROTTLED):
+        if (
+            error.status in _REFUSALS
+            and error.client
+            and error.method
+            and (shut_out or error.by_gateway or error.status == _THROTTLED)
+        ):
             host = error.host if error.status != _PROXY else None
             groups.setdefault((error.server, error.port, error.status, host), []).append(error)
     for (_, _, status, _), errors in groups.items():
@@ -112,6 +117,7 @@ def _refused(status: int, errors: list[HttpErrors], served: bool) -> Finding:
         f" {status} {HTTPStatus(status).phrase}",
         detail=f"{refused} of {count(answers, 'answer')}{_hosts([error.host for error in errors])}, of at least"
         f" {count(paths, 'path')}: status {status}."
+        + (" A gateway in front of the server refuses them, by a rule of its own." if first.by_gateway else "")
         + (f" The server asks to wait {count(waits, 'second')} (Retry-After)." if waits else "")
         + (
             " Other requests for the host are served."

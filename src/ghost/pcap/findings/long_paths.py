@@ -16,7 +16,7 @@ from ghost.pcap.findings.path_changes import path_change_findings
 from ghost.pcap.findings.phrasing import count, duration
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, StreamRows
-from ghost.pcap.model import Stream
+from ghost.pcap.model import EchoPath, Statistics, Stream
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ def delay_findings(seen: Observed) -> Iterator[Finding]:
         if path not in known and found.middle >= threshold("delay.handshake_ms"):
             known.add(path)
             yield _long_path(found)
+    for pings in _jittering_pings(seen):
+        if pings.rtt_ms is not None and (pings.src, pings.dst) not in known:
+            known.add((pings.src, pings.dst))
+            yield _jitter(pings, pings.rtt_ms)
     yield from path_change_findings(seen, trips, clean, known)
 
 
@@ -88,16 +92,38 @@ def _by_ping(seen: Observed) -> Iterator[_RoundTrips]:
     for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
         trip = path.rtt_ms
         if trip is not None and trip.count >= threshold("delay.min_handshakes"):
-            yield _RoundTrips(
-                path.src,
-                path.dst,
-                trip.count,
-                count(trip.count, "ping"),
-                trip.min,
-                trip.median,
-                trip.max,
-                path.sample_frames,
-            )
+            what = count(trip.count, "ping")
+            times = trip.min, trip.median, trip.max
+            yield _RoundTrips(path.src, path.dst, trip.count, what, *times, path.sample_frames)
+
+
+def _jittering_pings(seen: Observed) -> Iterator[EchoPath]:
+    """Yield pings of which one in twenty takes many times as long as the fastest: a queue, or a path that changes."""
+    for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
+        trip = path.rtt_ms
+        if (
+            trip is not None
+            and trip.count >= threshold("delay.min_jittering_pings")
+            and trip.p95 >= threshold("delay.longer_ratio") * trip.min
+            and trip.p95 - trip.min >= threshold("delay.longer_ms")
+        ):
+            yield path
+
+
+def _jitter(path: EchoPath, trip: Statistics) -> Finding:
+    return make_finding(
+        "delay",
+        severity="MEDIUM",
+        title=f"Round trips between {path.src} and {path.dst} vary from {duration(trip.min)} to {duration(trip.max)}",
+        detail=f"{count(trip.count, 'ping')}: median {duration(trip.median)}, one in twenty takes over"
+        f" {duration(trip.p95)}: packets queue on the way, or take ways of different length.",
+        who=Who(path.src, path.dst),
+        evidence=[path.sample_frames],
+        confidence="medium",
+        weight=trip.count,
+        measured={"samples": trip.count, "median_rtt_ms": round(trip.median, 1), "p95_rtt_ms": round(trip.p95, 1)},
+        times=(path.first_request_ns, path.last_request_ns),
+    )
 
 
 def _long_path(found: _RoundTrips) -> Finding:

@@ -51,7 +51,7 @@ def path_change_findings(seen: Observed, trips: Floats, clean: Mask, known: Coll
             continue
         rows = np.flatnonzero(clean & (c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server))
         rows = rows[np.argsort(c.first_ns[rows], kind="stable")]
-        at = _changed_at(trips[rows])
+        at = changed_at(trips[rows])
         if at is not None:
             changes.append(_Change(rows[:at], rows[at:], c.host(client), c.host(server)))
     make = partial(_longer, seen, trips)
@@ -59,7 +59,7 @@ def path_change_findings(seen: Observed, trips: Floats, clean: Mask, known: Coll
         yield merged_finding([changes[place] for place in places], make, lambda each: Who(each.client, each.server))
 
 
-def _changed_at(trips: Floats) -> int | None:
+def changed_at(trips: Floats) -> int | None:
     """Return the index of the first slow handshake if enough slow ones follow and enough fast ones come right before
     it, else None."""
     least = int(threshold("delay.min_each"))

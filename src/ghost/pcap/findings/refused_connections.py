@@ -9,7 +9,7 @@ import numpy as np
 
 from ghost.pcap.array_queries import among, distinct, without
 from ghost.pcap.findings.attack_patterns import Threats
-from ghost.pcap.findings.common_causes import clients_of
+from ghost.pcap.findings.common_causes import clients_of, grouped_findings, parties
 from ghost.pcap.findings.dead_backends import refuses_by_turns
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
@@ -25,7 +25,12 @@ def refused_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
     A host of which many ports are closed is one finding, and so is a port that many hosts have closed."""
     c = seen.columns
-    rows = np.flatnonzero((c.handshake == "refused") & ~threats.streams)
+    refused = (c.handshake == "refused") & ~threats.streams
+    # Who goes on after its SYN was answered: by what did not pass here, while a stateful device resets the rest.
+    packets, syn, rst = (c.sides(name)[:, CLIENT] for name in ("packets", "syn", "rst"))
+    half = refused & (packets > syn + rst) & (c.sides("payload_bytes")[:, CLIENT] > 0)
+    yield from grouped_findings(seen, np.flatnonzero(half), lambda streams: _answered_elsewhere(seen, streams))
+    rows = np.flatnonzero(refused & ~half)
     for (service,), streams in islice(groups_of(_foreign_resets(seen, rows), seen.service), MOST_GROUPS):
         ttls_seen = f"other packets of the host have {few(seen.ttls(service >> 16))}"
         yield _refused_by_third_party(seen, service, streams, ttls_seen)
@@ -133,12 +138,14 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
     ttls = {_initial_ttl(ttl) for ttl in c.sides("rst_ttl")[rows[seen.service[rows] == busiest], SERVER].tolist()}
     if known and known.isdisjoint(ttls):
         only += " By its initial TTL, the machine that refuses is not the one that otherwise answers at this address."
+    twin = _served_by_a_twin(seen, rows)
+    only += " Each time the same port of another address serves the client at once." if twin else ""
     by_turns = len(services) == 1 and refuses_by_turns(seen, rows)
     if by_turns:
         where = f"about one of {round(1 + served / len(rows))} backends of {where}"
     return make_finding(
         "backend_refuses" if by_turns else "refused",
-        severity="LOW" if _is_restart(seen, rows) else "MEDIUM" if served else "HIGH",
+        severity="LOW" if _is_restart(seen, rows) or twin else "MEDIUM" if served else "HIGH",
         title=f"{refuses} refused by {where}",
         detail=f"{count(len(rows), 'connection attempt')} answered by a reset at once: nothing listens there.{only}",
         who=Who(source, host, port),
@@ -149,6 +156,20 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
         | ({"services": len(services)} if len(services) > 1 else {}),
         other_targets=tuple(seen.name_of(service) for service in services if service != busiest),
     )
+
+
+def _served_by_a_twin(seen: Observed, rows: StreamRows) -> bool:
+    """Return whether each refusal is followed at once by a served connection to the same port of another address, as
+    clients do that try both addresses of a name (RFC 8305). Both ends of a loopback address are one host."""
+    c = seen.columns
+    served = np.flatnonzero(seen.served)
+    begun, ports, servers = c.first_ns[served], c.ports[served, SERVER], c.hosts[served, SERVER]
+    within = threshold("refused.twin_ms") * 1_000_000
+    for row in rows.tolist():
+        soon = (begun >= c.first_ns[row]) & (begun <= c.last_ns[row] + within)
+        if not (soon & (ports == c.ports[row, SERVER]) & (servers != c.hosts[row, SERVER])).any():
+            return False
+    return True
 
 
 def _is_restart(seen: Observed, rows: StreamRows) -> bool:
@@ -180,4 +201,22 @@ def _refused_by_third_party(
         confidence=confidence,
         weight=len(rows),
         measured={"resets": len(rows)},
+    )
+
+
+def _answered_elsewhere(seen: Observed, rows: StreamRows) -> Finding:
+    """Return the finding for connections whose answers take another path, so that a stateful device resets them."""
+    who = parties(seen, rows)
+    return make_finding(
+        "asymmetric",
+        severity="HIGH",
+        protocol="TCP",
+        title=f"Answers of {who.where} to {who.whom} take another path; a device on this one resets connections",
+        detail=f"{count(len(rows), 'connection')}: the client sends data, so its SYN was answered, but of the answers"
+        f" only resets pass here.{who.mostly}",
+        who=Who(who.client, who.server, who.port),
+        evidence=seen.frames(rows, "rst", SERVER),
+        confidence="medium",
+        weight=len(rows),
+        measured={"streams": len(rows), **who.measured},
     )

@@ -44,6 +44,7 @@ SIDE_FIELDS = {
     "largest_acked_segment": L.D_LARGEST_ACKED,
     "smallest_lost_segment": L.D_SMALLEST_LOST,
     "smallest_window": L.D_SMALLEST_WINDOW,
+    "window_scale": L.D_OFFERED_SCALE,
     "largest_in_flight": L.D_IN_FLIGHT,
     "rst_after_fin": L.D_RST_AFTER_FIN,
     "longest_silence_ms": L.D_SILENCE,

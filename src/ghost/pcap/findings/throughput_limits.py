@@ -279,6 +279,9 @@ def _small_windows(seen: Observed) -> Iterator[Finding]:
     lasting = (c.last_ns - c.first_ns)[:, None] >= threshold("throughput_limited.min_ms") * 1e6
     # A sender stops short of the edge where no whole segment fits any more.
     to_the_edge = (flight <= window) & (flight > window - largest) & (data >= 10 * np.maximum(flight // 1000, 1))
+    # Without window scaling no receiver offers more than 65,535 bytes (RFC 7323), whatever its smallest window was.
+    unscaled = (c.sides("window_scale")[:, ::-1] < 0) & (c.sides("mss")[:, ::-1] > 0)
+    to_the_edge |= unscaled & (flight > 65_535 - largest) & (data >= 10 * np.maximum(flight // 1000, 1))
     limited = (
         (often | to_the_edge | _window_each_round_trip(seen))
         & (

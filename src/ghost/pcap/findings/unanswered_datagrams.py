@@ -10,7 +10,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed
 from ghost.pcap.findings.one_way_captures import replies_bypass_capture
-from ghost.pcap.findings.phrasing import at, count, few
+from ghost.pcap.findings.phrasing import at, count, few, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import SilentServer
 
@@ -22,6 +22,7 @@ def unanswered_datagram_findings(seen: Observed) -> Iterator[Finding]:
     yield from _no_lease(seen)
     yield from _no_response(seen)
     yield from _no_echo(seen)
+    yield from _lost_echoes(seen)
 
 
 def _finding(
@@ -126,3 +127,30 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
             frames=path.sample_frames,
             requests=path.requests,
         )  # fmt: skip
+
+
+def _lost_echoes(seen: Observed) -> Iterator[Finding]:
+    """Yield findings for pings of which some, at any time, have no reply: request or reply was lost."""
+    icmp = seen.analysis.icmp
+    traced = {error.unreachable_dst for error in icmp.of_kind("ttl_exceeded")} if icmp else set()
+    for path in (path for path in icmp.echo_paths if path.dst not in traced) if icmp else ():
+        share = percent(path.unmatched, path.requests)
+        if (
+            path.unmatched < threshold("loss.min_segments")
+            or path.replies < path.unmatched
+            or share < threshold("loss.medium_pct")
+        ):
+            continue
+        yield make_finding(
+            "pings_lost",
+            severity="MEDIUM",
+            title=f"{rate(share)} of the pings of {path.dst} by {path.src} have no reply",
+            detail=f"{path.unmatched} of {count(path.requests, 'request')}; the others are answered: packets are lost on"
+            " the way, or the host limits its replies. Which direction loses them is not known.",
+            who=Who(path.src, path.dst),
+            evidence=[path.sample_frames],
+            confidence="medium",
+            weight=path.unmatched,
+            measured={"lost": path.unmatched, "requests": path.requests, "loss_pct": round(share, 2)},
+            times=(path.first_request_ns, path.last_request_ns),
+        )

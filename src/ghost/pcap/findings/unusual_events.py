@@ -13,7 +13,8 @@ import numpy as np
 from ghost.pcap.array_queries import distinct, median
 from ghost.pcap.findings.finding import Finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
-from ghost.pcap.findings.phrasing import at, clock, count, duration, few, percent, rate
+from ghost.pcap.findings.path_changes import changed_at
+from ghost.pcap.findings.phrasing import at, clock, count, duration, few
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER
 
@@ -31,7 +32,8 @@ def unusual(seen: Observed, findings: Sequence[Finding]) -> tuple[str, ...]:
         *_half_closed(seen),
         *_round_trips(seen, told),
         *_losses(seen, told),
-        *_pings(seen),
+        *_silent_neighbours(seen, told),
+        *_acknowledgements(seen, told),
         *_aborts(seen, told),
         *_client_errors(seen, told),
         *_late_openings(seen, told),
@@ -107,11 +109,23 @@ def _losses(seen: Observed, told: _Told) -> Iterator[str]:
             yield f"{way.lost} of {way.sent:,} segments from {way.source} to {way.destination} lost and sent again"
 
 
-def _pings(seen: Observed) -> Iterator[str]:
-    for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
-        if path.unmatched and path.replies:
-            share = rate(percent(path.unmatched, path.requests))
-            yield f"{path.unmatched} of {path.requests} pings of {path.dst} unanswered ({share})"
+def _silent_neighbours(seen: Observed, told: _Told) -> Iterator[str]:
+    """Addresses of the segment that are asked for again and again; their replies may only be invisible here."""
+    for silent in seen.unanswered_requests:
+        if silent.at_the_end >= threshold("host_down.min_requests") and ("host_down", silent.ip) not in told:
+            requests = count(silent.at_the_end, "ARP or neighbour request")
+            yield f"{requests} for {silent.ip} without a reply captured here"
+
+
+def _acknowledgements(seen: Observed, told: _Told) -> Iterator[str]:
+    """One moment from which on acknowledgements take many times as long."""
+    series = seen.analysis.series
+    bins = [(n, trip) for n, trip in enumerate(series.round_trips) if trip is not None] if series else []
+    at = changed_at(np.array([trip.p95 for _, trip in bins]))
+    if series is not None and at is not None and not any(kind in ("delay", "bufferbloat") for kind, _ in told):
+        before, after = (median(np.array([trip.p95 for _, trip in some])) for some in (bins[:at], bins[at:]))
+        begun = clock(series.start_ns + bins[at][0] * series.width_ns)
+        yield f"from {begun} on ACKs take {duration(after)}, before that {duration(before)} (95th percentile)"
 
 
 def _aborts(seen: Observed, told: _Told) -> Iterator[str]:

@@ -71,6 +71,8 @@ class HttpErrors:
     """Different ones that were asked, up to twenty."""
     retry_after_s: int | None = None
     """The longest that the server asked the client to wait, of a 429."""
+    by_gateway: bool = False
+    """Of a 403: the Server header names a gateway of Azure, which refused by itself what it did not forward."""
 
 
 @dataclass(frozen=True, slots=True)

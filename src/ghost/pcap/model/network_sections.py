@@ -58,6 +58,8 @@ class UnansweredArp:
     """Up to five who asked and whom it replied to in the capture."""
     asking: tuple[str, ...] = ()
     """Up to five who sent the requests at the end."""
+    replied_to: tuple[str, ...] = ()
+    """Of `asked_by`, those to whom two other addresses replied in the capture: one may be the capturing host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ class EchoPath:
     rtt_ms: Statistics | None
     sample_frames: tuple[int, ...]
     """Unanswered requests."""
+    first_request_ns: int = 0
     last_reply_ns: int = 0
     last_request_ns: int = 0
 

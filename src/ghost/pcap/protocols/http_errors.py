@@ -21,12 +21,13 @@ Asker: TypeAlias = tuple[int, int, str, str]
 
 
 class _Errors(EventCounter):
-    __slots__ = ("paths", "retry_after_s")
+    __slots__ = ("by_gateway", "paths", "retry_after_s")
 
     def __init__(self) -> None:
         super().__init__()
         self.paths: set[int] = set()
         self.retry_after_s: int | None = None
+        self.by_gateway = False
 
 
 class _Answers:
@@ -45,7 +46,9 @@ class ErrorAnswers:
         self._answers: dict[Asker, _Answers] = {}
         self._kept = 0
 
-    def add(self, asker: Asker, status: int, path: int, frame: int, retry_after_s: int | None) -> None:
+    def add(
+        self, asker: Asker, status: int, path: int, frame: int, retry_after_s: int | None, *, by_gateway: bool
+    ) -> None:
         answers = self._answers.get(asker)
         if answers is None:
             if len(self._answers) >= _MOST:
@@ -61,6 +64,7 @@ class ErrorAnswers:
                 self._kept += 1
                 answers.errors[status] = errors
         errors.add(frame)
+        errors.by_gateway |= by_gateway
         if len(errors.paths) < _MOST_PATHS:
             errors.paths.add(path)
         if retry_after_s is not None:
@@ -81,6 +85,7 @@ class ErrorAnswers:
                 served=served[server, host],
                 paths=len(errors.paths),
                 retry_after_s=errors.retry_after_s,
+                by_gateway=errors.by_gateway,
             )
             for (client, server, host, method), answers in self._answers.items()
             for status, errors in answers.errors.items()

@@ -53,6 +53,9 @@ _STATUS = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9]{2})[ \r\n]")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
 _EVENTS = re.compile(rb"\ncontent-type:[ \t]*text/event-stream", re.IGNORECASE)
 _ENCODED = re.compile(rb"\ntransfer-encoding:[ \t]*[a-z]", re.IGNORECASE)
+_GATEWAY = re.compile(rb"\r\n(?:server:[ \t]*Microsoft-Azure-Application-Gateway|x-azure-ref:)", re.IGNORECASE)
+"""Application Gateway, and Front Door."""
+_FORBIDDEN = 403
 _RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([0-9]{1,9})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
 _TOO_MANY = 429
 _EXPECT = re.compile(rb"\nexpect:", re.IGNORECASE)
@@ -79,6 +82,7 @@ class Head(NamedTuple):
     waits: bool = False
     """The client may send its body only when it is told to (Expect)."""
     retry_after_s: int | None = None
+    by_gateway: bool = False
 
 
 def read_head(octets: bytes) -> Head | None:
@@ -113,7 +117,9 @@ def _read_head(octets: bytes, stop: int) -> Head | None:
     status = int(answer[1])
     streams = encoded and _EVENTS.search(head) is not None
     again = _RETRY_AFTER.search(head) if status == _TOO_MANY else None
-    return Head(None, status, None, promised, encoded, end, streams, retry_after_s=int(again[1]) if again else None)
+    wait = int(again[1]) if again else None
+    by_gateway = status == _FORBIDDEN and _GATEWAY.search(head) is not None
+    return Head(None, status, None, promised, encoded, end, streams, retry_after_s=wait, by_gateway=by_gateway)
 
 
 class _Request(NamedTuple):
@@ -283,7 +289,7 @@ class HttpTracker:
                 connection.waiting = None
         host, method, path = (request.host, request.method, request.target) if request is not None else (None, "", 0)
         asker = connection.client >> 16, connection.server, (host or "").lower(), method
-        self._errors.add(asker, status, path, frame, head.retry_after_s)
+        self._errors.add(asker, status, path, frame, head.retry_after_s, by_gateway=head.by_gateway)
         if request is None:
             self._unpaired += 1
             # Without its request it may be the answer to a HEAD: nobody knows whether a body follows.

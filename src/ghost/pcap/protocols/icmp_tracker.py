@@ -81,6 +81,7 @@ class _Path:
     open: dict[int, tuple[int, int]] = field(default_factory=dict)
     answered: dict[int, None] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
+    first_request: int = 0
     last_request: int = 0
     last_reply: int = 0
 
@@ -171,6 +172,7 @@ class IcmpTracker:
     def _request(self, message: bytes, source: int, destination: int, frame: int, now: int) -> None:
         path = self._path(source, destination)
         path.requests += 1
+        path.first_request = path.first_request or now
         path.last_request = now
         key = int.from_bytes(message[4:8], "big")
         if key in path.open:
@@ -295,6 +297,7 @@ class IcmpTracker:
             rtt_ms=self._samples.of(path.number),
             sample_frames=tuple(sorted(path.frames)),
             last_reply_ns=path.last_reply,
+            first_request_ns=path.first_request,
             last_request_ns=path.last_request,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -106,6 +107,7 @@ class Requests(Generic[Asker]):
     def unanswered(self, name: Callable[[bytes], str], name_of_asker: Callable[[Asker], str]) -> list[UnansweredArp]:
         """Return addresses with unanswered requests, those with most first."""
         found = []
+        replies = Counter(asker for asked in self._asked.values() for asker in asked.answered)
         for address, asked in self._asked.items():
             count = asked.unanswered + sum(len(times) for times in asked.open.values())
             if count:
@@ -120,6 +122,7 @@ class Requests(Generic[Asker]):
                         last_ns=asked.last,
                         answered=tuple(map(name_of_asker, asked.answered)),
                         asking=tuple(map(name_of_asker, asked.askers_at_the_end)),
+                        replied_to=tuple(name_of_asker(asker) for asker in asked.askers if replies[asker] > 1),
                     )
                 )
         return sorted(found, key=lambda one: (-one.count, one.ip))
