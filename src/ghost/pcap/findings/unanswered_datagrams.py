@@ -145,8 +145,8 @@ def _lost_echoes(seen: Observed) -> Iterator[Finding]:
             "pings_lost",
             severity="MEDIUM",
             title=f"{rate(share)} of the pings of {path.dst} by {path.src} have no reply",
-            detail=f"{path.unmatched} of {count(path.requests, 'request')}; the others are answered: packets are lost on"
-            " the way, or the host limits its replies. Which direction loses them is not known.",
+            detail=f"{path.unmatched} of {count(path.requests, 'request')}; the others are answered: packets are lost"
+            " on the way, or the host limits its replies. Which direction loses them is not known.",
             who=Who(path.src, path.dst),
             evidence=[path.sample_frames],
             confidence="medium",
