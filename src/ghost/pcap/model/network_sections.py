@@ -48,6 +48,7 @@ class UnansweredArp:
     asked_by: tuple[str, ...]
     """Up to five addresses that asked."""
     sample_frames: tuple[int, ...]
+    """Of the requests at the end."""
     ever_answered: bool
     """Some other request for this address was answered in the capture."""
     at_the_end: int = 0

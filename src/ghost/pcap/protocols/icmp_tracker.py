@@ -9,13 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-import numpy as np
-
 from ghost.pcap import layout as L
 from ghost.pcap.model import EchoPath, IcmpError, IcmpSection
-from ghost.pcap.protocols.bounded_counts import EventCounter, round_robin
+from ghost.pcap.protocols.bounded_counts import EventCounter, Times, merged_times, round_robin
 from ghost.pcap.protocols.neighbour_resolution import Requests
-from ghost.pcap.sample_statistics import Samples
 
 Kind = Literal["unreachable", "ttl_exceeded", "packet_too_big", "redirect", "parameter_problem", "source_quench"]
 
@@ -73,7 +70,6 @@ _ECHO = {4: 8, 6: 128}
 class _Path:
     """Pings from one address id to another. `open` maps (id, sequence) to time and frame."""
 
-    number: int
     requests: int = 0
     replies: int = 0
     matched: int = 0
@@ -82,6 +78,7 @@ class _Path:
     answered: dict[int, None] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
     first_request: int = 0
+    round_trips: Times = field(default_factory=Times)
     last_request: int = 0
     last_reply: int = 0
 
@@ -113,10 +110,8 @@ class IcmpTracker:
         self._probes: dict[tuple[int, int], int] = {}
         """Hop limits of the latest pings, by the id of their source and their own id and sequence."""
         self._probes_before: dict[tuple[int, int], int] = {}
-        self._samples = Samples()
         self._replies_unmatched = self._duplicate_replies = 0
         self._asked: Requests[int] = Requests()
-        self._rtts: list[tuple[int, int]] = []
 
     def packet(
         self,
@@ -166,7 +161,7 @@ class IcmpTracker:
     def _path(self, source: int, destination: int) -> _Path:
         path = self._paths.get((source, destination))
         if path is None:
-            path = self._paths[source, destination] = _Path(len(self._paths))
+            path = self._paths[source, destination] = _Path()
         return path
 
     def _request(self, message: bytes, source: int, destination: int, frame: int, now: int) -> None:
@@ -202,19 +197,11 @@ class IcmpTracker:
             path.answered[key] = None
             if len(path.answered) > 256:
                 del path.answered[next(iter(path.answered))]
-            self._rtts.append((path.number, max(now - then, 0)))
-            if len(self._rtts) >= 4096:
-                self._flush()
+            path.round_trips.add(now - then)
         elif key in path.answered:
             self._duplicate_replies += 1
         else:
             self._replies_unmatched += 1
-
-    def _flush(self) -> None:
-        if self._rtts:
-            columns = np.array(self._rtts, np.int64)
-            self._samples.add(columns[:, 0], columns[:, 1])
-            self._rtts.clear()
 
     def _error(
         self, version: Literal[4, 6], message: bytes, source: int, destination: int, frame: int, now: int
@@ -255,19 +242,17 @@ class IcmpTracker:
     def section(self, address: Callable[[int], str]) -> IcmpSection | None:
         if not self._packets:
             return None
-        self._flush()
-        matched = sum(path.matched for path in self._paths.values())
         for path in self._paths.values():
             for key in list(path.open):
                 self._expire(path, key)
         paths = sorted(self._paths.items(), key=lambda item: (-item[1].expired, -item[1].requests))
         return IcmpSection(
             packets=self._packets,
-            echo_pairs_matched=matched,
+            echo_pairs_matched=sum(path.matched for path in self._paths.values()),
             echo_unmatched=sum(path.expired for path in self._paths.values()),
             replies_unmatched=self._replies_unmatched,
             duplicate_replies=self._duplicate_replies,
-            rtt_ms=self._samples.of_all(0, 1) if matched else None,
+            rtt_ms=merged_times(path.round_trips for path in self._paths.values()).statistics(),
             type_distribution={
                 _type_name(*what): count for what, count in sorted(self._types.items(), key=lambda item: -item[1])
             },
@@ -294,7 +279,7 @@ class IcmpTracker:
             requests=path.requests,
             replies=path.replies,
             unmatched=path.expired,
-            rtt_ms=self._samples.of(path.number),
+            rtt_ms=path.round_trips.statistics(),
             sample_frames=tuple(sorted(path.frames)),
             last_reply_ns=path.last_reply,
             first_request_ns=path.first_request,

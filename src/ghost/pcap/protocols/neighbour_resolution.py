@@ -30,12 +30,11 @@ class _Asked(Generic[Asker]):
     unanswered: int = 0
     askers: dict[Asker, None] = field(default_factory=dict)
     answered: dict[Asker, None] = field(default_factory=dict)
-    frames: list[int] = field(default_factory=list)
     last: int = 0
     at_the_end: int = 0
     """Since the address was last heard."""
     askers_at_the_end: dict[Asker, None] = field(default_factory=dict)
-    last_frames: list[int] = field(default_factory=list)
+    frames_at_the_end: list[int] = field(default_factory=list)
 
     def add(self, asker: Asker, frame: int, now: int) -> None:
         self.open.setdefault(asker, []).append(now)
@@ -44,9 +43,8 @@ class _Asked(Generic[Asker]):
         for askers in (self.askers, self.askers_at_the_end):
             if len(askers) < L.SAMPLE_FRAMES:
                 askers[asker] = None
-        for frames in (self.frames, self.last_frames):
-            if len(frames) < L.SAMPLE_FRAMES:
-                frames.append(frame)
+        if len(self.frames_at_the_end) < L.SAMPLE_FRAMES:
+            self.frames_at_the_end.append(frame)
 
     def asked_at(self, asker: Asker) -> int | None:
         """Return when the requester last asked, answered or not."""
@@ -59,7 +57,7 @@ class _Asked(Generic[Asker]):
         """The address itself sent a packet."""
         self.at_the_end = 0
         self.askers_at_the_end.clear()
-        self.last_frames.clear()
+        self.frames_at_the_end.clear()
 
     def answer(self, asker: Asker, now: int) -> None:
         """Record a reply to `asker`: it answers the latest request and its repeats."""
@@ -116,7 +114,7 @@ class Requests(Generic[Asker]):
                         ip=name(address),
                         count=count,
                         asked_by=tuple(map(name_of_asker, asked.askers)),
-                        sample_frames=tuple(asked.last_frames or asked.frames),
+                        sample_frames=tuple(asked.frames_at_the_end),
                         ever_answered=bool(asked.answered),
                         at_the_end=asked.at_the_end,
                         last_ns=asked.last,
