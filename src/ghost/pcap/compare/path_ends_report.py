@@ -7,7 +7,7 @@ from typing import Any
 
 from ghost.pcap import safe_text
 from ghost.pcap.compare.path_ends import OneWay, TwoEnds
-from ghost.pcap.compare.path_faults import direction, path_faults, size_limit
+from ghost.pcap.compare.path_faults import direction, faults_between, size_limit
 from ghost.pcap.findings.phrasing import count, duration, rate
 from ghost.pcap.model import Occurrences, Statistics
 from ghost.pcap.report.capture_facts import headline
@@ -20,7 +20,7 @@ _SHOWN = ("kind", "severity", "blame", "title", "who", "evidence", "remediation"
 
 def ends_headline(ends: TwoEnds) -> list[str]:
     """Return lines for a terminal: the worst fault with owner and first step, the directions, and the clocks."""
-    found = path_faults(ends)
+    found = faults_between(ends)
     if not ends.matched:
         return headline(found) if found else ["NO COMMON PACKETS: neither capture holds traffic for the other's host"]
     lines = headline(found) if found else ["INFO: No fault between the two ends"]
@@ -68,7 +68,7 @@ def ends_document(ends: TwoEnds) -> dict[str, Any]:
         "shortest_round_trip_ms": ends.round_trip_ms,
         "not_judged": ends.not_judged,
         "faults": [
-            {key: value for key, value in fault.as_dict().items() if key in _SHOWN} for fault in path_faults(ends)
+            {key: value for key, value in fault.as_dict().items() if key in _SHOWN} for fault in faults_between(ends)
         ],
         "directions": [_way_document(way) for way in ends.ways],
     }

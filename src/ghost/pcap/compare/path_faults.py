@@ -14,7 +14,7 @@ _DOWN_PCT, _DEGRADED_PCT = 20.0, 1.0
 """Loss from which a path is as good as down, and from which connections suffer."""
 
 
-def path_faults(ends: TwoEnds) -> list[Finding]:
+def faults_between(ends: TwoEnds) -> list[Finding]:
     """Return the faults of both directions, worst first."""
     found = [fault for way in ends.ways for fault in _faults(ends, way)]
     return sorted(found, key=lambda fault: (SEVERITIES.index(fault.severity), -fault.weight))
