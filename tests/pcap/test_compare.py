@@ -132,7 +132,8 @@ def test_findings_that_are_new_or_gone_are_assessed_like_metrics(tmp_path: Path)
     headline = comparison_headline(healthy, lossy, table)
     assert re.match(r"(MEDIUM|HIGH): (Changed|Worse): now ", headline[0])
     assert headline[1].startswith("  owner: the network path")
-    assert headline[2].startswith("  first step, on 10.")
+    assert headline[2].startswith("  time: ")
+    assert headline[3].startswith("  first step, on 10.")
     document = comparison_document(healthy, lossy, table)
     assert [finding["kind"] for finding in document["new_findings"]] == ["loss"]
     assert document["resolved_findings"] == []

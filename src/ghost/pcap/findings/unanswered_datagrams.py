@@ -132,6 +132,8 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
 def _lost_echoes(seen: Observed) -> Iterator[Finding]:
     """Yield findings for pings of which some, at any time, have no reply: request or reply was lost."""
     icmp = seen.analysis.icmp
+    if seen.copies_pct >= threshold("duplicate_packets.min_pct"):
+        return  # a request that is there twice is answered once
     traced = {error.unreachable_dst for error in icmp.of_kind("ttl_exceeded")} if icmp else set()
     for path in (path for path in icmp.echo_paths if path.dst not in traced) if icmp else ():
         share = percent(path.unmatched, path.requests)

@@ -47,7 +47,7 @@ class ErrorAnswers:
         self._kept = 0
 
     def add(
-        self, asker: Asker, status: int, path: int, frame: int, retry_after_s: int | None, *, by_gateway: bool
+        self, asker: Asker, status: int, path: int, frame: int, retry_after_s: int | None, *, by_gateway: bool = False
     ) -> None:
         answers = self._answers.get(asker)
         if answers is None:
