@@ -91,7 +91,7 @@ def no_fault(seen: Observed, findings: Sequence[Finding]) -> Finding:
     analysis, summary = seen.analysis, seen.analysis.summary
     odd = unusual(seen, findings)
     empty = analysis.is_empty
-    some_unread = unread_pct(summary) >= threshold("not_decoded.min_pct")
+    some_unread = unread_pct(summary) >= threshold("not_decoded.min_pct") or is_cut_short(summary)
     size = f"{count(summary.total_packets, 'packet')} in {duration(summary.duration_seconds * 1000)}."
     return make_finding(
         "empty" if empty else "none",
@@ -142,6 +142,9 @@ def is_cut_short(summary: CaptureSummary) -> bool:
 def _not_judged(analysis: Analysis) -> Iterator[str]:
     """Yield sentences on traffic that was not judged."""
     summary = analysis.summary
+    if is_cut_short(summary):
+        cut = count(summary.cut_packets, "packet")
+        yield f"{cut} cut by the snap length of {summary.snap_length}: most of what programs say is not in the file."
     if percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct"):
         datagrams = count(counted_only(summary), "datagram")
         yield f"UDP: {datagrams} counted; whether they were answered as intended is unknown."

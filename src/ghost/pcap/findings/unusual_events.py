@@ -36,6 +36,7 @@ def unusual(seen: Observed, findings: Sequence[Finding]) -> tuple[str, ...]:
         *_acknowledgements(seen, told),
         *_aborts(seen, told),
         *_client_errors(seen, told),
+        *_alerts(seen, told),
         *_late_openings(seen, told),
     ]
     return tuple(sentences[:MOST])
@@ -154,6 +155,14 @@ def _client_errors(seen: Observed, told: _Told) -> Iterator[str]:
             codes = few([f"{error.status} ({error.count})" for error in some])
             number = sum(error.count for error in some)
             yield f"{number} of {max(answers, number)} HTTP answers of {at(server, port)} are client errors: {codes}"
+
+
+def _alerts(seen: Observed, told: _Told) -> Iterator[str]:
+    """TLS alerts in clear; of a capture with cut packets they may be all there is of a failed handshake."""
+    tls = seen.analysis.tls
+    alerts = {name: times for name, times in tls.alerts.items() if not name.endswith("close_notify")} if tls else {}
+    if alerts and not any(kind == "tls_failure" for kind, _ in told):
+        yield "TLS alerts: " + few([f"{name.removeprefix('unknown: ')} ({times})" for name, times in alerts.items()])
 
 
 def _late_openings(seen: Observed, told: _Told) -> Iterator[str]:
