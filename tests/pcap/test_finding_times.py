@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ghost.pcap.kernels import frame_clock
 from ghost.pcap.kernels.frame_clock import FrameClock
 
+from .labelled import small_captures
 from .labelled.faults import FAULTS
 from .labelled.healthy import HEALTHY
 from .labelled.network import EPOCH_NS
@@ -45,7 +46,7 @@ def seconds(ns: int | None, seed: int) -> float:
 
 
 def test_an_interruption_is_told_by_its_window_and_not_as_a_rate_of_loss(tmp_path: Path) -> None:
-    scene = FAULTS["nine_seconds_without_a_way"]
+    scene = small_captures.SCENES["nine_seconds_without_a_way"]
     (found, *_) = judged(scene.save(tmp_path / "a.pcap", 111, "between"))
     assert found.kind == "rto_loss"
     assert found.severity == "HIGH"

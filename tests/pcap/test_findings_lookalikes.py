@@ -23,6 +23,7 @@ from .labelled import (
     reset_after_accept,
     restarts,
     server_push,
+    small_captures,
     takeovers,
 )
 from .labelled.scene import judged, judged_samples, told
@@ -30,7 +31,7 @@ from .labelled.scene import judged, judged_samples, told
 MODULES = (
     appliances, balancers, certificates, contradicting_answers, datagrams, floods_and_scans, icmp_messages,
     idle_connections, many_clients, missing_names, nat, neighbours, older_tls, path_directions, refused_requests,
-    reset_after_accept, restarts, server_push, takeovers,
+    reset_after_accept, restarts, server_push, small_captures, takeovers,
 )  # fmt: skip
 SCENES = [scene for module in MODULES for scene in module.SCENES.values()]
 MINOR = ("LOW", "INFO")

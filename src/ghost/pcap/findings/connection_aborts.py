@@ -228,7 +228,9 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
     forgotten = (
         (alive & (repeated | probed).any(axis=1)) | _reset_after_keepalives(seen) | _reset_after_retransmissions(seen)
     )
-    every = np.flatnonzero((silent & forgotten) | disowned)
+    # A balancer that resets what was idle too long (Azure: TCP reset) sends it in the name of an end, from elsewhere.
+    ended = talked & silent & np.isnan(c.request_ms) & seen.foreign_reset.any(axis=1)
+    every = np.flatnonzero((silent & forgotten) | disowned | ended)
     yield from grouped_findings(seen, every, lambda rows: _idle(seen, rows), near_client=True)
 
 
@@ -287,13 +289,15 @@ def _idle(seen: Observed, rows: StreamRows) -> Finding:
     reset = (c.sides("rst")[rows] > 0).any(axis=1) & ~(
         _reset_after_keepalives(seen) | _reset_after_retransmissions(seen)
     )[rows]
-    ended = "reset" if reset.any() else "left without an acknowledgement"
+    ended = "reset when used again" if reset.any() else "left without an acknowledgement when used again"
+    if seen.foreign_reset[rows].any(axis=1).all() and np.isnan(c.request_ms[rows]).all():
+        ended = "reset meanwhile, by a device in the name of an end"
     return make_finding(
         "idle_timeout",
         severity="MEDIUM",
         title=f"Idle connections of {who.whom} to {who.server if who.services == 1 else who.where} are dropped",
         detail=f"{count(len(rows), 'connection')} to {who.where}, silent for up to {duration(float(silences.max()))},"
-        f" {ended} when used again.{who.mostly}",
+        f" {ended}.{who.mostly}",
         who=Who(who.client, who.server, who.port),
         evidence=([s.last_frame] for s in seen.worst(representative_rows(seen, rows, silences))),
         confidence="medium",

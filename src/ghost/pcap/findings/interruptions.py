@@ -6,12 +6,14 @@ timers, and nearly all that was lost lies in that one silence.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
-from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_finding
+from ghost.pcap.findings.common_causes import hosts_of, merged_finding
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Traffic, sent_by
@@ -34,7 +36,11 @@ def interruption(seen: Observed, way: Traffic) -> Window | None:
     begin = c.sides("silent_from_ns")[rows, 1 - sides]
     end = begin + c.sides("longest_silence_ms")[rows, 1 - sides] * _MS
     last = np.array([clock.at(int(frame)) if frame else 0 for frame in c.sides("last_lost_frame")[rows, sides]])
-    within = (begin > 0) & (end - begin >= threshold("interruption.min_silence_ms") * _MS) & (last <= end + _MS)
+    within = (
+        (begin > 0)
+        & (end - begin >= threshold("interruption.min_silence_ms") * _MS)
+        & (last <= end + threshold("rto_loss.together_ms") * _MS)
+    )
     within &= c.sides("rto_retransmissions")[rows, sides] >= threshold("rto_loss.min_repeats_in_vain")
     if not within.any() or lost[within].sum() < threshold("interruption.min_share") * lost.sum():
         return None
@@ -43,14 +49,14 @@ def interruption(seen: Observed, way: Traffic) -> Window | None:
 
 
 def interruption_findings(seen: Observed, windows: Mapping[Traffic, Window]) -> Iterator[Finding]:
-    """Yield one finding for the directions that share an end and a moment."""
+    """Yield one finding for the directions, either way, that share a host and a moment."""
+    make = partial(_interrupted, seen, windows)
     for some in _at_one_moment(windows):
-        for places in group_paths(seen, [(way.source, way.destination) for way in some]):
-
-            def make(ways: Sequence[Traffic]) -> Finding:
-                return _interrupted(seen, ways, windows)
-
-            yield merged_finding([some[n] for n in places], make, lambda way: Who(way.source, way.destination))
+        while some:
+            shared = Counter(host for way in some for host in (way.source, way.destination)).most_common(1)[0][0]
+            mine = [way for way in some if shared in (way.source, way.destination)]
+            some = [way for way in some if way not in mine]
+            yield merged_finding(mine, partial(make, shared), lambda way: Who(way.source, way.destination))
 
 
 def _at_one_moment(windows: Mapping[Traffic, Window]) -> Iterator[list[Traffic]]:
@@ -67,25 +73,24 @@ def _at_one_moment(windows: Mapping[Traffic, Window]) -> Iterator[list[Traffic]]
         yield some
 
 
-def _interrupted(seen: Observed, ways: Sequence[Traffic], windows: Mapping[Traffic, Window]) -> Finding:
+def _interrupted(seen: Observed, windows: Mapping[Traffic, Window], shared: str, ways: Sequence[Traffic]) -> Finding:
     ways = sorted(ways, key=lambda way: -way.lost)
     worst = ways[0]
     first, last = max(windows[way][0] for way in ways), min(windows[way][1] for way in ways)
     lasted = (last - first) / _MS
-    source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
-    hosts = max(len({getattr(way, end) for way in ways}) for end in ("source", "destination"))
-    serious = lasted >= threshold("interruption.high_ms") or hosts >= threshold("interruption.high_hosts")
+    others = {way.source if way.destination == shared else way.destination for way in ways}
+    serious = lasted >= threshold("interruption.high_ms") or len(others) >= threshold("interruption.high_hosts")
     rows, sides = seen.of_path((worst.source, worst.destination))
     examples = seen.worst(rows, seen.columns.lost()[rows, sides], FRAMES)
     return make_finding(
         "rto_loss_interruption",
         severity="HIGH" if serious else "MEDIUM",
-        title=f"Nothing passed between {source} and {destination} for {duration(lasted)}, {span(first, last)}",
+        title=f"Nothing passed between {shared} and {hosts_of(sorted(others))} for {duration(lasted)}, {span(first, last)}",
         detail=f"Last heard before, and heard again after that time; {count(sum(way.lost for way in ways), 'segment')}"
         f" sent meanwhile were lost, most by timers in vain. Before and after it the path works.",
         who=Who(worst.source, worst.destination, examples[0].server.endpoint.port if examples else None),
         evidence=(side.rto_retransmissions.frames for side in sent_by(worst.source, examples)),
-        confidence="high" if hosts > 1 or len(rows) > 1 else "medium",
+        confidence="high" if len(others) > 1 or len(rows) > 1 else "medium",
         weight=sum(way.lost for way in ways),
         measured={"lost": sum(way.lost for way in ways), "interrupted_ms": round(lasted)}
         | ({"paths": len(ways)} if len(ways) > 1 else {}),

@@ -88,7 +88,13 @@ def _half_closed(seen: Observed) -> Iterator[str]:
 def _round_trips(seen: Observed, told: _Told) -> Iterator[str]:
     c = seen.columns
     trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
-    slow = np.flatnonzero(trips >= threshold("unusual.round_trip_ms"))
+    usual = np.full(len(c.addresses) or 1, np.inf)  # of each server, the fastest
+    known = ~np.isnan(trips)
+    np.minimum.at(usual, c.hosts[known, SERVER], trips[known])
+    varies = (trips >= threshold("unusual.ratio") * usual[c.hosts[:, SERVER]]) & (
+        trips >= threshold("unusual.varies_ms")
+    )
+    slow = np.flatnonzero((trips >= threshold("unusual.round_trip_ms")) | varies)
     for (client, server), some in groups_of(slow, c.hosts[:, CLIENT], c.hosts[:, SERVER]):
         if {("delay", c.host(server)), ("bufferbloat", c.host(server))} & told:
             continue
