@@ -85,7 +85,8 @@ def _interrupted(seen: Observed, windows: Mapping[Traffic, Window], shared: str,
     return make_finding(
         "rto_loss_interruption",
         severity="HIGH" if serious else "MEDIUM",
-        title=f"Nothing passed between {shared} and {hosts_of(sorted(others))} for {duration(lasted)}, {span(first, last)}",
+        title=f"Nothing passed between {shared} and {hosts_of(sorted(others))} for {duration(lasted)},"
+        f" {span(first, last)}",
         detail=f"Last heard before, and heard again after that time; {count(sum(way.lost for way in ways), 'segment')}"
         f" sent meanwhile were lost, most by timers in vain. Before and after it the path works.",
         who=Who(worst.source, worst.destination, examples[0].server.endpoint.port if examples else None),

@@ -31,6 +31,8 @@ class _RoundTrips:
     middle: float
     slowest: float
     frames: tuple[int, ...]
+    times: tuple[int, int] | None = None
+    """When the first and the last of them were seen, ns since 1970; None where the frames tell it."""
     near: str = ""
     """Which end the capture point is far from, if that is known."""
 
@@ -65,7 +67,7 @@ def _by_handshake(seen: Observed, trips: Floats, clean: Mask) -> Iterator[_Round
         ends = c.host(client), c.host(server)
         if len(every) >= threshold("delay.min_handshakes"):
             times = float(trips[every].min()), middle, float(trips[every].max())
-            yield _RoundTrips(*ends, len(every), count(len(every), "TCP handshake"), *times, frames, near)
+            yield _RoundTrips(*ends, len(every), count(len(every), "TCP handshake"), *times, frames, near=near)
         else:
             yield from _by_acknowledgement(ends, examples, every, trips, near)
 
@@ -94,7 +96,9 @@ def _by_ping(seen: Observed) -> Iterator[_RoundTrips]:
         if trip is not None and trip.count >= threshold("delay.min_handshakes"):
             what = count(trip.count, "ping")
             times = trip.min, trip.median, trip.max
-            yield _RoundTrips(path.src, path.dst, trip.count, what, *times, path.sample_frames)
+            ends = path.src, path.dst
+            when = path.first_request_ns, path.last_request_ns
+            yield _RoundTrips(*ends, trip.count, what, *times, (path.first_frame,), times=when)
 
 
 def _jittering_pings(seen: Observed) -> Iterator[EchoPath]:
@@ -118,7 +122,7 @@ def _jitter(path: EchoPath, trip: Statistics) -> Finding:
         detail=f"{count(trip.count, 'ping')}: median {duration(trip.median)}, one in twenty takes over"
         f" {duration(trip.p95)}: packets queue on the way, or take ways of different length.",
         who=Who(path.src, path.dst),
-        evidence=[path.sample_frames],
+        evidence=[(path.first_frame,)],
         confidence="medium",
         weight=trip.count,
         measured={"samples": trip.count, "median_rtt_ms": round(trip.median, 1), "p95_rtt_ms": round(trip.p95, 1)},
@@ -135,6 +139,7 @@ def _long_path(found: _RoundTrips) -> Finding:
         detail=f"Median of {found.what}; fastest {duration(found.fastest)}, slowest {duration(found.slowest)}.{where}",
         who=Who(found.client, found.server),
         evidence=[found.frames],
+        times=found.times,
         confidence="medium",
         weight=found.count,
         measured={

@@ -142,6 +142,8 @@ class EchoPath:
     rtt_ms: Statistics | None
     sample_frames: tuple[int, ...]
     """Unanswered requests."""
+    first_frame: int = 0
+    """Of the first request."""
     first_request_ns: int = 0
     last_reply_ns: int = 0
     last_request_ns: int = 0

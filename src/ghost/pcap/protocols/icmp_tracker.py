@@ -78,6 +78,7 @@ class _Path:
     answered: dict[int, None] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
     first_request: int = 0
+    first_frame: int = 0
     round_trips: Times = field(default_factory=Times)
     last_request: int = 0
     last_reply: int = 0
@@ -168,6 +169,7 @@ class IcmpTracker:
         path = self._path(source, destination)
         path.requests += 1
         path.first_request = path.first_request or now
+        path.first_frame = path.first_frame or frame
         path.last_request = now
         key = int.from_bytes(message[4:8], "big")
         if key in path.open:
@@ -282,6 +284,7 @@ class IcmpTracker:
             rtt_ms=path.round_trips.statistics(),
             sample_frames=tuple(sorted(path.frames)),
             last_reply_ns=path.last_reply,
+            first_frame=path.first_frame,
             first_request_ns=path.first_request,
             last_request_ns=path.last_request,
         )
