@@ -31,8 +31,6 @@ AT_AN_END: Final = {"server_application", "server_host", "client"}
 """The `blame` values of a finding that is not about the path."""
 DEGRADED: Final = {"slow", "intermittent", "reset"}
 """Complaints about traffic that passes."""
-_QUOTED: Final = re.compile("“([^”]+)”")
-"""How the capture engine writes a DNS name."""
 MAX_PORTS: Final = 3
 """Ports seen in a capture that are walked."""
 
@@ -163,13 +161,13 @@ def _observed(wire: Wire) -> tuple[Candidate, ...]:
 def _asked_in_vain(wire: Wire) -> Iterator[Candidate]:
     """Yield the captured machine with each name that it asks for and that the capture shows not to exist."""
     for finding in wire.captured.findings:
-        quoted = _QUOTED.search(str(finding.get("title")))
+        asked = finding.get("name")
         asking = wire.case.network.interfaces_with(str(who_of(finding).get("src")))
         here = [each for each in asking if key(each.machine or "") == key(wire.captured.machine)]
-        if finding.get("kind") != "dns_nxdomain" or not quoted or not here or not wire.traffic.holds(finding):
+        if finding.get("kind") != "dns_nxdomain" or not asked or not here or not wire.traffic.holds(finding):
             continue
         with suppress(ValueError):
-            name, source = dns_name(quoted[1]), end_of(here[0])
+            name, source = dns_name(str(asked)), end_of(here[0])
             wire.case.say(f"The capture shows that {source.label} asks for {name} in vain, so I walk that name.")
             flow = Flow(wire.candidate.flow.protocol, source.address, None, name, None)
             yield Candidate(flow, source, End(name, name, origin="asked for in the capture"))
@@ -281,7 +279,10 @@ def _report_clean(wire: Wire, *, besides: bool) -> bool:
     if is_the_flow and any(row.get("answered") for row in rows):
         vetoed(case, wire.candidate, audit_ids)
     seen = sum(int(row.get("packets") or 0) for row in rows)
-    text = f"The capture at {where} shows nothing broken between the two ends in {seen} packets of the traffic."
+    text = f"The capture at {where} shows no fault in {seen} packets of the traffic between the two ends."
+    odd = [str(sentence) for finding in wire.captured.findings for sentence in finding.get("unusual") or ()]
+    if odd:
+        case.state(f"Unusual in that capture: {one_line('; '.join(odd), 400)}.", *audit_ids)
     earlier = case.layers.get("wire")
     case.state(text, *audit_ids)
     case.cover("wire", "cleared", (*(earlier.audit_ids if earlier else ()), *audit_ids), text)

@@ -42,7 +42,7 @@ def register_all(case: Case, complaint: Complaint) -> None:
         ),
         LOST: (
             f"Packets between {here} and {there} are lost on the wire, or the guest does not serve them.",
-            "the guest accepts the flow and something listens, or a capture shows nothing broken between the two",
+            "the guest accepts the flow and something listens, or a capture shows no fault between the two",
         ),
     }
     for hypothesis, (description, refuted_by) in explanations.items():

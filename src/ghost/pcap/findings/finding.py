@@ -9,7 +9,7 @@ from typing import Any
 from ghost.pcap.findings.phrasing import utc
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
-"""Active threat; service down; degraded; worth knowing; healthy."""
+"""Active threat; service down; degraded; worth knowing; no fault recognised."""
 BLAMES = ("network", "policy", "server_application", "server_host", "client", "dns", "undecided", "none")
 CONFIDENCES = ("high", "medium", "low")
 

@@ -85,7 +85,7 @@ def _by_acknowledgement(
                 what = f"{count(len(rows), 'TCP handshake')} and {number} acknowledgements"
                 slowest = max(float(trips[rows].max()), *(each.max for each in times))
                 yield _RoundTrips(
-                    *ends, number, what, fastest, float(trips[rows].min()), slowest, (stream.first_frame,), near
+                    *ends, number, what, fastest, float(trips[rows].min()), slowest, (stream.first_frame,), near=near
                 )
                 return
 
