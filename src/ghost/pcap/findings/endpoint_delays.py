@@ -230,6 +230,7 @@ def _slow(
         waits = c.request_ms[waiting]
         parts.append(f"{count(hung, 'request')} had no answer after up to {duration(float(waits.max()))}")
     only_hung = late == 0
+    perhaps_more = only_hung and _more_may_be_missing(seen, waiting)
     return make_finding(
         "slow_application",
         severity=_slow_severity(seen, waiting, alone=few, minor=held or tail, silent=only_hung and share >= 50),
@@ -237,13 +238,28 @@ def _slow(
         if only_hung
         else f"{at(host, port)} answers late: {rate(percent(late, answers))} of its answers take over"
         f" {duration(threshold('slow_application.slow_ms'))}",
-        detail=" and ".join(parts) + f"{at_once}, so the requests arrived." + (HELD if held else ""),
+        detail=" and ".join(parts)
+        + f"{at_once}, so the requests arrived."
+        + (HELD if held else "")
+        + (_PERHAPS_MORE if perhaps_more else ""),
         who=Who(client, host, port),
         evidence=([s.first_frame] for s in seen.worst(streams)),
-        confidence="low" if held else "medium" if few else "high",
+        confidence="low" if held else "medium" if few or perhaps_more else "high",
         weight=late + hung,
         measured={"slow": late, "unanswered": hung, "answers": answers, "slowest_ms": round(longest)},
     )
+
+
+_PERHAPS_MORE = " No full-size segment of a client arrives here: if requests are longer, their rest is lost on the way."
+
+
+def _more_may_be_missing(seen: Observed, waiting: StreamRows) -> bool:
+    """Return whether, captured at the server, each request may be the beginning of a longer one: what does not arrive
+    leaves no gap there."""
+    c = seen.columns
+    at_server = c.syn_to_syn_ack_ms[waiting] < np.nan_to_num(c.syn_ack_to_ack_ms[waiting])
+    small = c.sides("largest_segment")[waiting, CLIENT] < c.sides("mss")[waiting].min(axis=1) / 2
+    return bool((at_server & small).all()) and bool(np.isnan(c.syn_to_syn_ack_ms[waiting]).sum() == 0)
 
 
 def _slow_severity(seen: Observed, waiting: StreamRows, *, alone: bool, minor: bool, silent: bool) -> str:
