@@ -156,6 +156,13 @@ def _partly_answered(seen: Observed, host: int, port: int, rows: StreamRows) -> 
     return _finding(seen, host, port, rows, "syn_unanswered", "network", why, "low")
 
 
+def _hop_limit_reports(seen: Observed, address: str, port: int) -> list[str]:
+    """Return the routers at which the hop limit of packets to this service ran out."""
+    icmp = seen.analysis.icmp
+    expired = icmp.of_kind("ttl_exceeded") if icmp else ()
+    return sorted({e.src for e in expired if (e.unreachable_dst, e.destination_port) == (address, port)})
+
+
 def _finding(
     seen: Observed,
     host: int,
@@ -180,6 +187,9 @@ def _finding(
     answered = "none answered" if not late else "all answered late" if late == len(rows) else f"{late} answered late"
     longest = float((c.last_ns[rows] - c.first_ns[rows]).max()) / 1e6
     tried = f", tried for up to {duration(longest)}" if longest else ""
+    expired = _hop_limit_reports(seen, address, port) if case == "syn_unanswered" and not late else []
+    if expired:
+        case, why = "syn_unanswered_expired", f"{few(expired)} reported that the hop limit of a SYN ran out. {why}"
     return make_finding(
         case,
         severity="MEDIUM" if late == len(rows) else "HIGH",

@@ -147,17 +147,18 @@ def _finding(group: list[_Down]) -> Finding:
     if agreed:
         meaning = agreed[0].code_meaning.lower()
         parts.append(f"{few(routers)} reported {it} unreachable {count(reports, 'time')} ({meaning})")
+    once = not silent and reports == 1  # one message may be about a moment
     case = "net_unreachable" if first.no_route else "host_down_6" if six else "host_down"
     router = routers[0] if routers else None
     return make_finding(
         case,
-        severity="HIGH" if agreed else "MEDIUM",
+        severity="HIGH" if agreed and not once else "MEDIUM",
         protocol="ICMP" if agreed and not silent else "NDP" if six else "ARP",
-        title=_title(group),
+        title=f"{routers[0]} reported {first.address} unreachable, once" if once else _title(group),
         detail=" and ".join(parts) + ".",
         who=Who(first.source, first.address),
         evidence=[*(e.sample_frames for e in agreed), *(one.sample_frames for one in silent)],
-        confidence="high" if agreed and silent else "medium",
+        confidence="low" if once else "high" if agreed and silent else "medium",
         weight=reports + requests,
         measured={"solicitations" if six else "arp_requests": requests, "unreachable_messages": reports}
         | ({"hosts": len(group)} if len(group) > 1 else {}),
