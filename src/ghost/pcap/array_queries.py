@@ -7,11 +7,31 @@ thousand calls of them are slow.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap.array_types import Array
+
+_INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
+
+
+def constant_once(values: AnyArray) -> AnyArray:
+    """Return the rows, stored once and read-only if all are the same, as in most columns of most captures."""
+    first = values[:1].copy()
+    same = (values == first).all() or (values.dtype.kind == "f" and np.isnan(values).all())
+    return np.broadcast_to(first, values.shape) if len(values) and same else values  # type: ignore[return-value]
+
+
+def narrow(values: Array) -> Array:
+    """Return the values in as few bytes as they take. Sums of them may overflow: widen them first."""
+    once = constant_once(values)
+    if once is not values or not len(values):
+        return once
+    low, high = int(values.min()), int(values.max())
+    return values.astype(next(kind for kind in _INTEGERS if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max))
 
 
 def distinct(values: Array) -> Array:

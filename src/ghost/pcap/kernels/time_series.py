@@ -7,13 +7,14 @@ or hours. They lie on multiples of their width since 1970, whatever comes first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap import layout as L
+from ghost.pcap.array_queries import narrow
 from ghost.pcap.array_types import Array, Kernel, PacketArray, RowIndices, Vector
 from ghost.pcap.kernels.time_bins import (
     B_BYTES,
@@ -49,6 +50,7 @@ _SLOTS = 8192
 # Round trips: a histogram of each bin whose buckets grow by 15%, from a microsecond on.
 _BUCKETS = 128
 _GROWTH = math.log(1.15)
+_NONE: Array = np.zeros(0, np.int64)
 _EDGES: Array = np.array([0, *(math.ceil(1000 * math.exp(n * _GROWTH)) for n in range(1, _BUCKETS))], np.int64)
 
 
@@ -168,7 +170,7 @@ class SeriesCollector:
         found = table[np.flatnonzero(table[:, P_PAIR])]
         if len(found):
             shift = int(self._counts[C_PAIR_SHIFT])
-            self._state.add(_Entries(found[:, P_PAIR] - 1, found[:, P_PLACE], found[:, P_PACKETS:], shift))
+            self._state.add(_Entries(found[:, P_PAIR] - 1, found[:, P_PLACE], found[:, P_PACKETS:].T, shift))
             self._pairs[:] = 0
             self._counts[C_PAIRS] = 0
 
@@ -191,7 +193,7 @@ class SeriesState:
         """Take in pairs of hosts."""
         self._pending.append(entries)
         self._held += len(entries.pairs)
-        if self._held > max(self._most_entries, 2 * len(self._entries.pairs)):
+        if self._held > max(self._most_entries, len(self._entries.pairs)):
             self._compact()
 
     def result(self, address: Callable[[int], str], *, busiest: int = 4, hosts: int = 12) -> Series | None:
@@ -260,29 +262,27 @@ class SeriesState:
 
 
 class _Entries:
-    """Packets, bytes and repeats of a directed pair of address ids in a bin of `shift`."""
+    """Packets, bytes and repeats of a directed pair of address ids in a bin of `shift`, in few bytes."""
 
     __slots__ = ("pairs", "places", "shift", "values")
 
     def __init__(
-        self, pairs: Array | None = None, places: RowIndices | None = None, values: Array | None = None, shift: int = 0
+        self, pairs: Array = _NONE, places: RowIndices = _NONE, values: Iterable[Array] = (_NONE,) * 3, shift: int = 0
     ) -> None:
-        self.pairs: Array = np.zeros(0, np.int64) if pairs is None else pairs
-        self.places: RowIndices = np.zeros(0, np.int64) if places is None else places
-        self.values: Array = np.zeros((0, 3), np.int64) if values is None else values
-        self.shift = shift
+        self.pairs, self.places, self.values, self.shift = pairs, narrow(places), tuple(map(narrow, values)), shift
 
 
 def _added(parts: Sequence[_Entries], shift: int) -> _Entries:
     pairs = np.concatenate([part.pairs for part in parts])
-    places = np.concatenate([part.places >> (shift - part.shift) for part in parts])
-    values = np.concatenate([part.values for part in parts])
+    places = np.concatenate([part.places >> (shift - part.shift) for part in parts]).astype(np.int64, copy=False)
     if not len(pairs):
         return _Entries(shift=shift)
     order = _order(pairs, places)
-    pairs, places, values = pairs[order], places[order], values[order]
-    starts = np.flatnonzero(np.r_[True, (np.diff(pairs) != 0) | (np.diff(places) != 0)])
-    return _Entries(pairs[starts], places[starts], np.add.reduceat(values, starts, axis=0), shift)
+    pairs, places = pairs[order], places[order]
+    starts = np.flatnonzero(np.r_[True, (pairs[1:] != pairs[:-1]) | (places[1:] != places[:-1])])
+    columns = (np.concatenate(column)[order] for column in zip(*(part.values for part in parts), strict=True))
+    sums = (np.add.reduceat(column, starts, dtype=np.int64) for column in columns)
+    return _Entries(pairs[starts], places[starts], sums, shift)
 
 
 def _order(pairs: Array, places: RowIndices) -> NDArray[np.intp]:
@@ -302,18 +302,19 @@ class _Pairs:
         self._entries = entries
         starts = np.flatnonzero(np.r_[True, np.diff(entries.pairs) != 0]) if len(entries.pairs) else np.zeros(0, int)
         self._pairs = entries.pairs[starts]
-        self._sums = np.add.reduceat(entries.values, starts, axis=0) if len(starts) else entries.values
+        self._sums = [np.add.reduceat(each, starts, dtype=np.int64) if len(starts) else each for each in entries.values]
         self._sources, self._destinations = self._pairs >> ID_BITS, self._pairs & (1 << ID_BITS) - 1
-        ends = np.concatenate([self._sources, self._destinations])
-        hosts, which = np.unique(ends, return_inverse=True)
-        moved = np.bincount(which, np.tile(self._sums[:, 1], 2), len(hosts))
-        self.hosts: NDArray[np.int64] = hosts[np.argsort(-moved, kind="stable")]
+        ends = (self._sources, self._destinations)
+        room = max(int(each.max(initial=-1)) for each in ends) + 1
+        hosts = np.flatnonzero(np.add(*(np.bincount(each, minlength=room) for each in ends)))
+        moved = np.add(*(np.bincount(each, self._sums[1], room) for each in ends))
+        self.hosts: NDArray[np.int64] = hosts[np.argsort(-moved[hosts], kind="stable")]
 
     def busiest(self, most: int) -> list[tuple[int, int]]:
         """Pairs by the bytes of both directions, the side that sent more first."""
         low = np.minimum(self._sources, self._destinations) << ID_BITS
         both, which = np.unique(low | np.maximum(self._sources, self._destinations), return_inverse=True)
-        moved = np.bincount(which, self._sums[:, 1], len(both))
+        moved = np.bincount(which, self._sums[1], len(both))
         found = []
         for key in both[np.argsort(-moved, kind="stable")[:most]].tolist():
             a, b = key >> ID_BITS, key & (1 << ID_BITS) - 1
@@ -323,13 +324,13 @@ class _Pairs:
     def _bytes(self, source: int, destination: int) -> int:
         at = int(np.searchsorted(self._pairs, source << ID_BITS | destination))
         known = at < len(self._pairs) and self._pairs[at] == source << ID_BITS | destination
-        return int(self._sums[at, 1]) if known else 0
+        return int(self._sums[1][at]) if known else 0
 
     def over_time(self, source: int, destination: int, first: int, bins: int) -> tuple[int, ...]:
         key = source << ID_BITS | destination
         start, stop = np.searchsorted(self._entries.pairs, [key, key + 1])
         row = np.zeros(bins, np.int64)
-        np.add.at(row, self._entries.places[start:stop] - first, self._entries.values[start:stop, 1])
+        np.add.at(row, self._entries.places[start:stop] - first, self._entries.values[1][start:stop])
         return tuple(row.tolist())
 
     def among(self, most: int, address: Callable[[int], str]) -> tuple[PairTraffic, ...]:
@@ -337,9 +338,9 @@ class _Pairs:
         named = {number: address(number) for number in self.hosts[:most].tolist()}
         inside = np.isin(self._sources, self.hosts[:most]) & np.isin(self._destinations, self.hosts[:most])
         return tuple(
-            PairTraffic(named[source], named[destination], *map(int, sums))
-            for source, destination, sums in zip(
-                self._sources[inside].tolist(), self._destinations[inside].tolist(), self._sums[inside], strict=True
+            PairTraffic(named[source], named[destination], *sums)
+            for source, destination, *sums in zip(
+                *(each[inside].tolist() for each in (self._sources, self._destinations, *self._sums)), strict=True
             )
         )
 
