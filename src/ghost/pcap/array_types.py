@@ -54,6 +54,8 @@ EventLog = NewType("EventLog", IntVector)
 """int64[events * 3]: side, kind and frame of each event since the log was taken out."""
 SampleLog = NewType("SampleLog", IntVector)
 """int64[n]: samples of times in ns since the log was taken out, packed as `layout.SAMPLES` says."""
+StreamKeys = NewType("StreamKeys", IntVector)
+"""int64[streams * layout.KEY]: endpoints of every stream, and where its row is."""
 HashSlots = NewType("HashSlots", IntVector)
 """int64[2**n]: number of a table's row + 1; 0 where the slot is free."""
 AddressTable = NewType("AddressTable", IntVector)

@@ -152,7 +152,15 @@ S_TLS = 32  # how far the opening of TLS 1.3 is, as `tls_tickets` counts
 S_TICKET = 33  # length of what the server said first behind it
 S_ASKED = 34  # 1 where the client said more than the handshake
 S_NOTICES = 35  # short messages of the server after a pause, while no request waited
-STREAM = 36
+S_NUMBER = 36  # of the stream in the order of first frames
+STREAM = 37
+
+# Where a stream is found, by its number.
+K_LOW = 0  # as in its row
+K_HIGH = 1
+K_FIRST_FRAME = 2
+K_ROW = 3  # of the table; -1 - place where the row is packed
+KEY = 4
 
 # A side of a stream.
 D_PACKETS = 0
@@ -217,8 +225,8 @@ G_TIMESTAMP = 8  # of the packet, or of the one that opened the hole; 0 where ab
 SEGMENT = 9
 
 # Counters and limits of the TCP state.
-N_STREAMS = 0
-N_STREAM_CAPACITY = 1
+N_ROWS = 0  # of streams in the table
+N_ROW_CAPACITY = 1
 N_POOL = 2
 N_POOL_CAPACITY = 3
 N_FREE = 4  # head of the list of free segments, -1 where empty
@@ -229,7 +237,11 @@ N_SAMPLES = 8
 N_SAMPLE_CAPACITY = 9
 N_SEED = 10  # of the slot table
 N_LAST_SAMPLE = 11  # its nanoseconds
-COUNTERS = 12
+N_STREAMS = 12  # opened so far
+N_KEY_CAPACITY = 13
+N_WANTED = 14  # streams to unpack, whose numbers follow
+COUNTERS = 15
+MOST_WANTED = 128
 
 # Samples of a side: key = side row * 4 + one of these. In the log one is the key above 32 bits of nanoseconds; where
 # they do not suffice, two numbers: -1 - key, and the nanoseconds.

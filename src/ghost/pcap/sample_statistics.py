@@ -97,13 +97,18 @@ class Samples:
             keys, values = keys[short], values[short]
         self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
 
-    def take(self, log: Array) -> None:
-        """Add a kernel's log: a sample is its key above 32 bits of nanoseconds, or -1 - key and then them."""
+    def take(self, log: Array, size: int = 1, numbers: Array | None = None) -> None:
+        """Add a kernel's log: a sample is its key above 32 bits of nanoseconds, or -1 - key and then them. Of every
+        `size` keys, those from `n * size` on are here those of `numbers[n]`."""
+
+        def key_of(keys: Array) -> Array:
+            return keys if numbers is None else numbers[keys // size] * size + keys % size
+
         if len(log) and int(log.min()) < 0:
             long = np.flatnonzero(log < 0)
-            self._take_in_long(np.stack([-1 - log[long], log[long + 1]], axis=1))
+            self._take_in_long(np.stack([key_of(-1 - log[long]), log[long + 1]], axis=1))
             log = np.delete(log, np.concatenate([long, long + 1]))
-        self._take_in(log.view(np.uint64))
+        self._take_in((key_of(log >> 32) << 32 | log & _SHORT).view(np.uint64))
 
     def _take_in_long(self, long: Array) -> None:
         self._long.append(long)

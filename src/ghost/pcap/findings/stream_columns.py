@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap import layout as L
+from ghost.pcap.array_queries import constant_once, narrow
 from ghost.pcap.array_types import Array
 from ghost.pcap.model import Occurrences, Stream
 from ghost.pcap.protocols.tls_session_tickets import is_opening
@@ -157,17 +158,21 @@ def columns_of(streams: Sequence[Stream]) -> Columns:
 
 
 def _of_view(view: StreamView) -> Columns:
-    state, both = view.rows
-    client = state[:, L.S_CLIENT]
-    order = np.stack([client, 1 - client], axis=1)
-    ends = np.take_along_axis(state[:, [L.S_LOW, L.S_HIGH]], order, axis=1)
+    state = view.state
+    turned = state.stream(L.S_CLIENT) > 0
+
+    def of(column: int) -> PerStream:
+        return constant_once(state.stream(column))
+
+    def in_order(sides: PerSide) -> PerSide:
+        """The client's side first."""
+        return np.where(turned[:, None], sides[:, ::-1], sides)
+
+    ends = in_order(np.stack([state.stream(L.S_LOW), state.stream(L.S_HIGH)], axis=1))
     numbers, hosts = np.unique(ends >> 16, return_inverse=True)
 
-    table = _turned(both, client > 0)
-
-    def field(column: int) -> PerStream:
-        found: PerStream = table[_NEEDED[column]]
-        return found
+    def field(column: int) -> PerSide:
+        return in_order(state.sides(column))
 
     def sides(name: str) -> PerSide:
         if name in SIDE_EVENTS:
@@ -181,42 +186,60 @@ def _of_view(view: StreamView) -> Columns:
         return rows, values / 1e6
 
     def first_frames(name: str) -> PerSide:
-        frames: PerSide = np.take_along_axis(view.first_frames(SIDE_EVENTS[name]), order, axis=1)
-        return frames
+        return in_order(view.first_frames(SIDE_EVENTS[name]))
 
     following, acked = field(L.D_NEXT), field(L.D_ACK)[:, ::-1]
     unacked = np.where((following >= 0) & (acked >= 0), (following - acked) & 0xFFFFFFFF, 0)
     unacked[unacked >= 0x80000000] = 0
-    waiting = state[:, L.S_REQUEST_OPEN] > 0
-    over = (sides("fin")[:, SERVER] > 0) | (state[:, L.S_FIRST_RST] > 0)  # who closes its side may still be answered
-    until = np.where(over, state[:, L.S_LAST_TIME], view.capture_end_ns)
-    wait = np.maximum(until - state[:, L.S_REQUEST_TIME], 0) / 1e6
+    waiting = of(L.S_REQUEST_OPEN) > 0
+    over = (sides("fin")[:, SERVER] > 0) | (of(L.S_FIRST_RST) > 0)  # who closes its side may still be answered
+    until = np.where(over, of(L.S_LAST_TIME), view.capture_end_ns)
+    wait = np.maximum(until - of(L.S_REQUEST_TIME), 0) / 1e6
     return Columns(
         streams=view,
-        addresses=[view.address(number) for number in numbers.tolist()],
+        addresses=_Addresses(numbers, view.address),
         hosts=hosts.reshape(-1, 2).astype(np.int64),
         ports=ends & 0xFFFF,
-        first_ns=state[:, L.S_FIRST_TIME],
-        last_ns=state[:, L.S_LAST_TIME],
-        answered_syn_ns=np.maximum(state[:, L.S_CLIENT_SYN_TIME], state[:, L.S_FIRST_TIME]),
-        handshake=view.handshakes(),
-        syn_retransmissions=state[:, L.S_SYN_REPEATS],
-        syn_ack_retransmissions=state[:, L.S_SYN_ACK_REPEATS],
-        syn_to_syn_ack_ms=_times(state[:, L.S_TO_SERVER]),
-        syn_ack_to_ack_ms=_times(state[:, L.S_TO_CLIENT]),
-        request_ms=np.where(waiting, wait, np.nan),
-        request_bytes=np.where(waiting, (state[:, L.S_REQUEST_END] - state[:, L.S_REQUEST_START]) & 0xFFFFFFFF, 0),
-        unprompted=state[:, L.S_UNPROMPTED],
-        notices=state[:, L.S_NOTICES],
-        only_tickets=waiting & (state[:, L.S_ASKED] > 0) & is_opening(state[:, L.S_TLS]),
-        closed_first=_earlier(first_frames("fin")),
+        first_ns=of(L.S_FIRST_TIME),
+        last_ns=of(L.S_LAST_TIME),
+        answered_syn_ns=np.maximum(of(L.S_CLIENT_SYN_TIME), of(L.S_FIRST_TIME)),
+        handshake=constant_once(view.handshakes()),
+        syn_retransmissions=of(L.S_SYN_REPEATS),
+        syn_ack_retransmissions=of(L.S_SYN_ACK_REPEATS),
+        syn_to_syn_ack_ms=constant_once(_times(of(L.S_TO_SERVER))),
+        syn_ack_to_ack_ms=constant_once(_times(of(L.S_TO_CLIENT))),
+        request_ms=constant_once(np.where(waiting, wait, np.nan)),
+        request_bytes=constant_once(np.where(waiting, (of(L.S_REQUEST_END) - of(L.S_REQUEST_START)) & 0xFFFFFFFF, 0)),
+        unprompted=of(L.S_UNPROMPTED),
+        notices=of(L.S_NOTICES),
+        only_tickets=waiting & (of(L.S_ASKED) > 0) & is_opening(of(L.S_TLS)),
+        closed_first=constant_once(_earlier(first_frames("fin"))),
         first_frames=cache(first_frames),
-        greeting_ms=_times(state[:, L.S_GREETING]),
-        unacked_bytes=unacked,
+        greeting_ms=constant_once(_times(of(L.S_GREETING))),
+        unacked_bytes=constant_once(unacked),
         server_names=view.server_names,
-        sides=cache(_without_duplicates(sides)),
+        sides=_kept_narrow(_without_duplicates(sides)),
         samples=cache(samples),
     )
+
+
+class _Addresses(Sequence[str]):
+    """Texts made when they are asked for: a flood comes from a million addresses."""
+
+    def __init__(self, numbers: Array, text: Callable[[int], str]) -> None:
+        self._numbers, self._text = numbers, text
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]  # of single ones
+        return self._text(int(self._numbers[index]))
+
+
+def _kept_narrow(sides: Callable[[str], PerSide]) -> Callable[[str], PerSide]:
+    """Keep what was asked for in as few bytes as it takes."""
+    kept = cache(lambda name: narrow(sides(name)))
+    return lambda name: kept(name).astype(np.int64, copy=False)
 
 
 def _without_duplicates(sides: Callable[[str], PerSide]) -> Callable[[str], PerSide]:
@@ -225,30 +248,6 @@ def _without_duplicates(sides: Callable[[str], PerSide]) -> Callable[[str], PerS
         return sides(name) if copies is None else sides(name) - sides(copies)
 
     return counted
-
-
-_NEEDED = {
-    column: place
-    for place, column in enumerate(
-        sorted({*SIDE_FIELDS.values(), *(L.D_EVENTS + event for event in SIDE_EVENTS.values())} | {L.D_NEXT, L.D_ACK})
-    )
-}
-_CHUNK = 2048
-
-
-def _turned(both: Array, swapped: Mask) -> Array:
-    """The columns that rules ask for, one after another, with the client's side first.
-
-    In pieces that stay in the processor's cache: a row of state is wide, and rules want one field of all rows.
-    """
-    needed = list(_NEEDED)
-    table: Array = np.empty((len(needed), len(both), 2), np.int64)
-    for start in range(0, len(both), _CHUNK):
-        part = both[start : start + _CHUNK].take(needed, axis=2)
-        turn = swapped[start : start + _CHUNK]
-        part[turn] = part[turn][:, ::-1]
-        table[:, start : start + _CHUNK] = part.transpose(2, 0, 1)
-    return table
 
 
 def _earlier(frames: Array) -> Array:

@@ -32,6 +32,7 @@ from ghost.pcap.array_types import (
     SampleLog,
     SegmentPool,
     SideTable,
+    StreamKeys,
     StreamTable,
     Vector,
 )
@@ -61,8 +62,8 @@ def touch_headers(buf: FileBytes, rows: PacketRows, begin: int, count: int) -> i
 def pass_packets(
     buf: FileBytes, rows: PacketRows, count: int, done: Counters,
     addresses: AddressTable, address_slots: HashSlots, address_counters: Counters, recent: RecentPackets,
-    opened: OpenHandshakes, totals: PacketTotals, slots: HashSlots, streams: StreamTable, sides: SideTable,
-    pool: SegmentPool, events: EventLog, samples: SampleLog, counts: Counters, udp_slots: HashSlots,
+    opened: OpenHandshakes, totals: PacketTotals, slots: HashSlots, keys: StreamKeys, streams: StreamTable,
+    sides: SideTable, pool: SegmentPool, events: EventLog, samples: SampleLog, counts: Counters, udp_slots: HashSlots,
     conversations: ConversationTable, udp_counts: Counters, bins: BinTable, trips: RoundTripTable, edges: BucketEdges,
     pairs: PairTable, bin_counts: Counters,
 ) -> int:  # fmt: skip
@@ -82,7 +83,7 @@ def pass_packets(
             count_packets(rows, done[_COUNT], end, totals)
             done[_COUNT] = end
         if done[_TRACK] < end:
-            done[_TRACK] = track(rows, done[_TRACK], end, slots, streams, sides, pool, events, samples, counts)
+            done[_TRACK] = track(rows, done[_TRACK], end, slots, keys, streams, sides, pool, events, samples, counts)
             if done[_TRACK] < end:
                 return _TRACK
         if done[_CONVERSE] < end:

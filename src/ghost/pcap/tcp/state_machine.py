@@ -16,6 +16,7 @@ from ghost.pcap.array_types import (
     SampleLog,
     SegmentPool,
     SideTable,
+    StreamKeys,
     StreamTable,
 )
 from ghost.pcap.tcp.analysis_flags import ORDER_NS, after, flag
@@ -187,21 +188,25 @@ def count_packet(
 
 
 def track(
-    rows: PacketRows, begin: int, count: int, slots: HashSlots, streams: StreamTable, sides: SideTable,
-    pool: SegmentPool, events: EventLog, samples: SampleLog, counts: Counters,
+    rows: PacketRows, begin: int, count: int, slots: HashSlots, keys: StreamKeys, streams: StreamTable,
+    sides: SideTable, pool: SegmentPool, events: EventLog, samples: SampleLog, counts: Counters,
 ) -> int:  # fmt: skip
-    """Follow the TCP packets of rows `begin` to `count`; returns where it stopped for want of room."""
+    """Follow the TCP packets of rows `begin` to `count`; returns where it stopped for want of room or of a packed
+    stream. Further packed streams that the rows need are listed as well."""
+    wanting = count
     for n in range(begin, count):
         p = n * L.PACKET
         if rows[p + L.PROTOCOL] != 6 or rows[p + L.FRAGMENT] == 2:
             continue
         if (
-            counts[L.N_STREAMS] >= counts[L.N_STREAM_CAPACITY]
+            counts[L.N_ROWS] >= counts[L.N_ROW_CAPACITY]
+            or counts[L.N_STREAMS] >= counts[L.N_KEY_CAPACITY]
+            or counts[L.N_WANTED] >= L.MOST_WANTED
             or counts[L.N_POOL_CAPACITY] - counts[L.N_POOL] + counts[L.N_FREE_COUNT] < _POOL_AT_ONCE
             or counts[L.N_EVENT_CAPACITY] - counts[L.N_EVENTS] < _EVENTS_AT_ONCE
             or counts[L.N_SAMPLE_CAPACITY] - counts[L.N_SAMPLES] < _SAMPLES_AT_ONCE
         ):
-            return n
+            return min(n, wanting)
         low = (rows[p + L.SOURCE] << 16) | rows[p + L.SOURCE_PORT]
         high = (rows[p + L.DESTINATION] << 16) | rows[p + L.DESTINATION_PORT]
         sender = 0
@@ -214,16 +219,23 @@ def track(
         frame = rows[p + L.FRAME]
         now = rows[p + L.TIME]
 
-        slot = slot_of(low, high, slots, streams, counts)
-        stream = slots[slot] - 1
+        slot = slot_of(low, high, slots, keys, counts)
+        number = slots[slot] - 1
+        stream = keys[number * L.KEY + L.K_ROW] if number >= 0 else -1
+        if number >= 0 and stream < 0:
+            counts[L.COUNTERS + counts[L.N_WANTED]] = number
+            counts[L.N_WANTED] = counts[L.N_WANTED] + 1
+            wanting = min(n, wanting)
+        if wanting < count:
+            continue
         reused = 0
         if stream >= 0 and control & (L.SYN | L.ACK) == L.SYN:
             base = sides[(stream * 2 + sender) * L.SIDE + L.D_BASE]
             if base >= 0 and base != seq:
                 reused = 1
         if stream < 0 or reused:
-            stream = open_stream(low, high, sender, p, rows, streams, sides, counts)
-            slots[slot] = stream + 1
+            stream = open_stream(low, high, sender, p, rows, keys, streams, sides, counts)
+            slots[slot] = counts[L.N_STREAMS]
         side = stream * 2 + sender
         peer = stream * 2 + 1 - sender
         f = side * L.SIDE
@@ -307,7 +319,7 @@ def track(
                 sides[f + L.D_IN_FLIGHT] = max(sides[f + L.D_IN_FLIGHT], flight)
         sides[f + L.D_LAST_FLAGS] = flags
         rows[p + L.FLAGS] = flags
-        rows[p + L.STREAM_NUMBER] = stream
+        rows[p + L.STREAM_NUMBER] = streams[stream * L.STREAM + L.S_NUMBER]
         bit = 0
         if rows[p + L.DUPLICATE] == 1:
             note_copy(p, side, flags, rows, sides, events, counts)
@@ -317,12 +329,12 @@ def track(
                 note(bit, side, frame, sides, events, counts)
             remaining >>= 1
             bit += 1
-    return count
+    return wanting
 
 
 def finish(sides: SideTable, pool: SegmentPool, events: EventLog, counts: Counters, begin: int) -> int:
     """Judge what was never acknowledged, side by side; returns where it stopped for want of room."""
-    for side in range(begin, counts[L.N_STREAMS] * 2):
+    for side in range(begin, counts[L.N_ROWS] * 2):
         if counts[L.N_EVENT_CAPACITY] - counts[L.N_EVENTS] < _EVENTS_AT_ONCE:
             return side
         row = sides[side * L.SIDE + L.D_HEAD]
@@ -332,7 +344,7 @@ def finish(sides: SideTable, pool: SegmentPool, events: EventLog, counts: Counte
                 count_repeat_loss(g, side, sides, events, pool, counts)
             row = pool[g + L.G_NEXT]
         lose_deferred(side, sides, events, pool, counts)
-    return counts[L.N_STREAMS] * 2
+    return counts[L.N_ROWS] * 2
 
 
 KERNELS = (judge_segment, hold, count_packet, track, finish)

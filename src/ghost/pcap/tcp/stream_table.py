@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from ghost.pcap import layout as L
-from ghost.pcap.array_types import Counters, HashSlots, PacketRows, SideTable, StreamTable
+from ghost.pcap.array_types import Counters, HashSlots, PacketRows, SideTable, StreamKeys, StreamTable
 from ghost.pcap.kernels.flow_hash import hash_endpoints
 
 
 def open_stream(
-    low: int, high: int, sender: int, p: int, rows: PacketRows, streams: StreamTable, sides: SideTable, counts: Counters
-) -> int:
-    """Add a stream and its two sides. Without a SYN the lower port is the server's, if it is well known."""
-    stream = counts[L.N_STREAMS]
-    counts[L.N_STREAMS] = stream + 1
+    low: int, high: int, sender: int, p: int, rows: PacketRows, keys: StreamKeys, streams: StreamTable,
+    sides: SideTable, counts: Counters,
+) -> int:  # fmt: skip
+    """Add a stream and its two sides; return its row. Without a SYN the lower port is the server's, if it is well
+    known."""
+    number, stream = counts[L.N_STREAMS], counts[L.N_ROWS]
+    counts[L.N_STREAMS], counts[L.N_ROWS] = number + 1, stream + 1
+    k = number * L.KEY
+    keys[k + L.K_LOW] = low
+    keys[k + L.K_HIGH] = high
+    keys[k + L.K_FIRST_FRAME] = rows[p + L.FRAME]
+    keys[k + L.K_ROW] = stream
     t = stream * L.STREAM
+    streams[t + L.S_NUMBER] = number
     streams[t + L.S_LOW] = low
     streams[t + L.S_HIGH] = high
     streams[t + L.S_CLIENT] = sender
@@ -55,23 +63,23 @@ def open_stream(
     return stream
 
 
-def slot_of(low: int, high: int, slots: HashSlots, streams: StreamTable, counts: Counters) -> int:
+def slot_of(low: int, high: int, slots: HashSlots, keys: StreamKeys, counts: Counters) -> int:
     """Return the slot of the stream of these endpoints, or its free slot."""
     mask = len(slots) - 1
     slot = hash_endpoints(low, high, counts[L.N_SEED]) & mask
     while slots[slot] != 0:
-        t = (slots[slot] - 1) * L.STREAM
-        if streams[t + L.S_LOW] == low and streams[t + L.S_HIGH] == high:
+        k = (slots[slot] - 1) * L.KEY
+        if keys[k + L.K_LOW] == low and keys[k + L.K_HIGH] == high:
             break
         slot = (slot + 1) & mask
     return slot
 
 
-def place_streams(slots: HashSlots, streams: StreamTable, counts: Counters) -> None:
+def place_streams(slots: HashSlots, keys: StreamKeys, counts: Counters) -> None:
     """Fill an empty slot table; the latest stream of the same endpoints wins."""
-    for stream in range(counts[L.N_STREAMS]):
-        t = stream * L.STREAM
-        slots[slot_of(streams[t + L.S_LOW], streams[t + L.S_HIGH], slots, streams, counts)] = stream + 1
+    for number in range(counts[L.N_STREAMS]):
+        k = number * L.KEY
+        slots[slot_of(keys[k + L.K_LOW], keys[k + L.K_HIGH], slots, keys, counts)] = number + 1
 
 
 KERNELS = (

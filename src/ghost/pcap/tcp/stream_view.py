@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, cast, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap import layout as L
-from ghost.pcap.array_types import Array, RowIndices, SideArray, StreamArray
+from ghost.pcap.array_queries import constant_once
+from ghost.pcap.array_types import Array, RowIndices
 from ghost.pcap.model import ConnectionStats, Direction, Endpoint, Occurrences, Statistics, Stream, TcpTotals
-from ghost.pcap.sample_statistics import Samples, statistics
-from ghost.pcap.tcp.evidence_frames import Evidence
+from ghost.pcap.sample_statistics import statistics
+
+if TYPE_CHECKING:
+    from ghost.pcap.tcp.stream_state import StreamState
 
 KNOWN_BY: tuple[Literal["syn", "syn_ack", "port", "first_packet"], ...] = ("syn", "syn_ack", "port", "first_packet")
 _SIDE_NAMES: tuple[Literal["client", "server"], ...] = ("client", "server")
@@ -57,6 +61,17 @@ _OCCURRENCES = {
     "copied_acks": L.E_COPY_ACK,
     "doubtful_repeats": L.E_DOUBTFUL,
 }
+_WEIGHTS = {
+    L.E_LOST_UPSTREAM: 20,
+    L.E_LOST_DOWNSTREAM: 20,
+    L.E_RETRANSMISSION: 5,
+    L.E_ZERO_WINDOW: 10,
+    L.E_WINDOW_FULL: 10,
+    L.E_LOST_SEGMENT: 3,
+    L.E_OUT_OF_ORDER: 2,
+    L.E_REORDERED: 1,
+    L.E_DATA_AFTER_RST: 10,
+}
 assert max(_OCCURRENCES.values()) < L.EVENTS
 
 
@@ -65,24 +80,20 @@ class StreamView(Sequence[Stream]):
 
     def __init__(
         self,
-        streams: StreamArray,
-        sides: SideArray,
-        evidence: Evidence,
-        samples: Samples,
+        state: StreamState,
         names: Mapping[int, str],
         address: Callable[[int], str],
         capture_end_ns: int,
         order: RowIndices | None = None,
     ) -> None:
-        self._streams, self._sides, self._evidence, self._samples = streams, sides, evidence, samples
+        self._all, self._evidence, self._samples = state, state.evidence, state.samples
         self._names, self._address, self._end = names, address, capture_end_ns
-        self._order = np.arange(len(streams)) if order is None else order
+        self._order = np.arange(len(state)) if order is None else order
+        self._state = state if order is None else replace(state, places=state.places[order])
         self._handshakes: NDArray[np.str_] | None = None
 
     def select(self, order: RowIndices) -> StreamView:
-        return StreamView(
-            self._streams, self._sides, self._evidence, self._samples, self._names, self._address, self._end, order
-        )
+        return StreamView(self._all, self._names, self._address, self._end, order)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -94,16 +105,14 @@ class StreamView(Sequence[Stream]):
     def __getitem__(self, index: int | slice) -> Stream | StreamView:
         if isinstance(index, slice):
             return self.select(self._order[index])
-        return self._stream(int(self._order[index]))
+        return self._stream(range(len(self))[index])
 
     # --------------------------------------------------------------------------------- all at once, for rules
 
     @property
-    def rows(self) -> tuple[Array, Array]:
-        """Return the state rows of these streams and of their sides, in the fields of `layout`."""
-        if len(self._order) == len(self._streams):
-            return self._streams, self._sides
-        return self._streams[self._order], self._sides[self._order]
+    def state(self) -> StreamState:
+        """The state of these streams, in the fields of `layout`."""
+        return self._state
 
     @property
     def capture_end_ns(self) -> int:
@@ -113,7 +122,7 @@ class StreamView(Sequence[Stream]):
     @property
     def server_names(self) -> dict[int, str]:
         """Return the TLS server name or HTTP host of these streams, where one was readable."""
-        if len(self._order) == len(self._streams):
+        if len(self._order) == len(self._all):
             return dict(self._names)
         return {row: self._names[number] for row, number in enumerate(self._order.tolist()) if number in self._names}
 
@@ -123,28 +132,25 @@ class StreamView(Sequence[Stream]):
 
     def first_frames(self, event: int) -> Array:
         """Return int64[streams, 2], the frame of the first event of a kind of each side; 0 without one."""
-        first = self._evidence.first(event, 2 * len(self._streams)).reshape(-1, 2)
-        return first if len(self._order) == len(self._streams) else first[self._order]
+        return self._evidence.first(event, 2 * len(self._all)).reshape(-1, 2)[self._order]
 
     def samples(self, kind: int) -> tuple[Array, Array]:
         """Return stream numbers and times (ns) of all samples of one kind of the server's side."""
         sides, values = self._samples.of_kind(kind, L.SAMPLES)
         # Where it was only a guess who the client is, there are samples of both.
-        mine = self._streams[sides // 2, L.S_CLIENT] != sides % 2
+        mine = self._all.stream(L.S_CLIENT)[sides // 2] != sides % 2
         return sides[mine] // 2, values[mine]
 
     # ------------------------------------------------------------------------------------------------- one stream
 
     def frames(self, index: int, name: str, *, server: bool) -> tuple[int, ...]:
         """Return the frames of one kind of event of a side, without making the stream."""
-        number = int(self._order[index])
-        side = number * 2 + (int(self._streams[number, L.S_CLIENT]) ^ server)
-        return self._evidence.of(side, _OCCURRENCES[name])
+        (row, _), number = self._state.row(index), int(self._order[index])
+        return self._evidence.of(number * 2 + (row[L.S_CLIENT] ^ server), _OCCURRENCES[name])
 
-    def _stream(self, number: int) -> Stream:
-        row = self._streams[number].tolist()
+    def _stream(self, index: int) -> Stream:
+        (row, sides), number = self._state.row(index), int(self._order[index])
         client = row[L.S_CLIENT]
-        sides = self._sides[number].tolist()
         ours, theirs = sides[client], sides[1 - client]
         endpoints = (row[L.S_LOW], row[L.S_HIGH])
         server_key = (number * 2 + 1 - client) * L.SAMPLES
@@ -170,7 +176,7 @@ class StreamView(Sequence[Stream]):
             first_frame=row[L.S_FIRST_FRAME],
             last_frame=row[L.S_LAST_FRAME],
             wire_bytes=row[L.S_WIRE_BYTES],
-            handshake=self._handshake_of(number),
+            handshake=self._handshake_of(index),
             syn_retransmissions=row[L.S_SYN_REPEATS],
             syn_ack_retransmissions=row[L.S_SYN_ACK_REPEATS],
             syn_to_syn_ack_ms=_ms(row[L.S_TO_SERVER]),
@@ -189,10 +195,10 @@ class StreamView(Sequence[Stream]):
             encapsulation=tuple(name for bit, name in enumerate(L.ENCAPSULATIONS) if row[L.S_ENCAPSULATION] >> bit & 1),
         )
 
-    def _handshake_of(self, number: int) -> Handshake:
+    def _handshake_of(self, index: int) -> Handshake:
         if self._handshakes is None:
-            self._handshakes = self.handshakes()
-        return cast(Handshake, str(self._handshakes[number]))
+            self._handshakes = constant_once(self.handshakes())
+        return cast(Handshake, str(self._handshakes[index]))
 
     def _direction(self, side: int, mine: list[int], peer: list[int], endpoint: int) -> Direction:
         sent = mine[L.D_PACKETS] > 0
@@ -237,46 +243,47 @@ class StreamView(Sequence[Stream]):
 
     def handshakes(self) -> NDArray[np.str_]:
         """Return `Stream.handshake` of every stream."""
-        every = np.arange(len(self._streams))
-        client = self._streams[:, L.S_CLIENT]
+        state = self._state
+        of_client = state.stream(L.S_CLIENT)[:, None] == (0, 1)
 
-        def at(side: Array, field: int) -> NDArray[np.bool_]:
-            positive: NDArray[np.bool_] = self._sides[every, side, field] > 0
-            return positive
+        def by_client(field: int) -> NDArray[np.bool_]:
+            return np.asarray(((state.sides(field) > 0) & of_client).any(axis=1))
 
-        answered, asked = at(1 - client, L.D_EVENTS + L.E_SYN_ACK), at(client, L.D_EVENTS + L.E_SYN)
-        server_rst = at(1 - client, L.D_EVENTS + L.E_RST)
-        rst = server_rst | at(client, L.D_EVENTS + L.E_RST)
+        def by_server(field: int) -> NDArray[np.bool_]:
+            return np.asarray(((state.sides(field) > 0) & ~of_client).any(axis=1))
+
+        answered, asked = by_server(L.D_EVENTS + L.E_SYN_ACK), by_client(L.D_EVENTS + L.E_SYN)
+        server_rst = by_server(L.D_EVENTS + L.E_RST)
+        rst = server_rst | by_client(L.D_EVENTS + L.E_RST)
         states = [
-            self._streams[:, L.S_COMPLETED] > 0,
+            state.stream(L.S_COMPLETED) > 0,
             ~asked & answered,
             ~asked,
             answered & rst,
             answered,
             server_rst,
-            at(1 - client, L.D_PACKETS),
+            by_server(L.D_PACKETS),
         ]
         return np.select(states, [np.str_(name) for name in _HANDSHAKES[:-1]], np.str_(_HANDSHAKES[-1]))
 
     def totals(self) -> TcpTotals:
-        events = self._sides[:, :, L.D_EVENTS :].sum(axis=(0, 1))
         return TcpTotals(
-            packets=int(self._sides[:, :, L.D_PACKETS].sum()),
-            payload_bytes=int(self._sides[:, :, L.D_PAYLOAD].sum()),
-            **{name: int(events[kind]) for name, kind in _TOTALS.items()},
+            packets=int(self._state.sides(L.D_PACKETS).sum()),
+            payload_bytes=int(self._state.sides(L.D_PAYLOAD).sum()),
+            **{name: int(self._state.event(kind).sum()) for name, kind in _TOTALS.items()},
         )
 
     def connections(self) -> ConnectionStats:
-        events = self._sides[:, :, L.D_EVENTS :]
-        handshakes = self.handshakes()
-        fins = (events[:, :, L.E_FIN] > 0).sum(axis=1)
-        reset = (events[:, :, L.E_RST] > 0).any(axis=1) & (fins < 2)
+        state, handshakes = self._state, self.handshakes()
+        syns = state.event(L.E_SYN)
+        fins = (state.event(L.E_FIN) > 0).sum(axis=1)
+        reset = (state.event(L.E_RST) > 0).any(axis=1) & (fins < 2)
         return ConnectionStats(
-            syn_sent=int(events[:, :, L.E_SYN].sum()),
-            syn_ack_received=int(events[:, :, L.E_SYN_ACK].sum()),
-            connections_attempted=int((events[:, :, L.E_SYN] > 0).any(axis=1).sum()),
+            syn_sent=int(syns.sum()),
+            syn_ack_received=int(state.event(L.E_SYN_ACK).sum()),
+            connections_attempted=int((syns > 0).any(axis=1).sum()),
             handshakes_completed=int((handshakes == "completed").sum()),
-            syn_retransmitted=int(self._streams[:, L.S_SYN_REPEATS].sum()),
+            syn_retransmitted=int(state.stream(L.S_SYN_REPEATS).sum()),
             refused=int((handshakes == "refused").sum()),
             unanswered_syn=int((handshakes == "unanswered").sum()),
             rst_teardowns=int(reset.sum()),
@@ -285,28 +292,19 @@ class StreamView(Sequence[Stream]):
         )
 
     def handshake_rtt(self) -> Statistics | None:
-        there, back = self._streams[:, L.S_TO_SERVER], self._streams[:, L.S_TO_CLIENT]
+        there, back = self._state.stream(L.S_TO_SERVER), self._state.stream(L.S_TO_CLIENT)
         known = (there >= 0) & (back >= 0)
         return statistics((there + back)[known] / 1e6)
 
     def worst(self) -> Array:
         """Return streams with issues, worst first."""
-        events = self._sides[:, :, L.D_EVENTS :].sum(axis=1)
+        state = self._state
         failed = np.isin(self.handshakes(), ("unanswered", "refused", "reset"))
-        broken = (events[:, L.E_RST] > 0) & ~self._sides[:, :, L.D_RST_AFTER_FIN].any(axis=1)
-        waiting = self._streams[:, L.S_REQUEST_OPEN] > 0
-        weight = (
-            failed * 1000
-            + broken * 200
-            + (events[:, L.E_LOST_UPSTREAM] + events[:, L.E_LOST_DOWNSTREAM]) * 20
-            + events[:, L.E_RETRANSMISSION] * 5
-            + (events[:, L.E_ZERO_WINDOW] + events[:, L.E_WINDOW_FULL]) * 10
-            + events[:, L.E_LOST_SEGMENT] * 3
-            + events[:, L.E_OUT_OF_ORDER] * 2
-            + events[:, L.E_REORDERED]
-            + events[:, L.E_DATA_AFTER_RST] * 10
-            + waiting * 2
-        )
+        broken = (state.event(L.E_RST) > 0).any(axis=1) & ~state.sides(L.D_RST_AFTER_FIN).any(axis=1)
+        waiting = state.stream(L.S_REQUEST_OPEN) > 0
+        weight = failed * 1000 + broken * 200 + waiting * 2
+        for kind, each in _WEIGHTS.items():
+            weight += state.event(kind).sum(axis=1) * each
         ranked: Array = np.argsort(-weight, kind="stable")
         return ranked[: int((weight > 0).sum())]
 
