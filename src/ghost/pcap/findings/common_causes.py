@@ -6,7 +6,6 @@ of failure can lie near the client. Failures that share neither end stay apart.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -197,10 +196,10 @@ def parties(seen: Observed, rows: StreamRows) -> Parties:
     return Parties(c.host(client), server, port, len(most), len(clients), len(services))
 
 
-def clients_of(seen: Observed, rows: StreamRows) -> Sequence[tuple[str, int]]:
-    """Return the clients of some streams with the number of their streams, most first."""
-    numbers = Counter(seen.columns.hosts[rows, CLIENT].tolist())
-    return [(seen.columns.host(number), tries) for number, tries in numbers.most_common()]
+def clients_of(seen: Observed, rows: StreamRows) -> tuple[str, int]:
+    """Return the client of most of these streams, of equals the first, and how many clients there are."""
+    hosts, first, tries = np.unique(seen.columns.hosts[rows, CLIENT], return_index=True, return_counts=True)
+    return seen.columns.host(int(hosts[np.lexsort((first, -tries))[0]])), len(hosts)
 
 
 def representative_rows(seen: Observed, rows: StreamRows, worst: Floats | PerStream | None = None) -> StreamRows:

@@ -43,7 +43,8 @@ def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
     c = seen.columns
     rows = np.flatnonzero(_never_answered(seen) & ~threats.streams & ~_intermittent(seen, threats))
     # Where answers of this host to this client take another path, silence is no news.
-    rows = np.array([row for row in rows.tolist() if not _answered_on_other_path(seen, row)], np.int64)
+    if seen.one_way_streams:
+        rows = np.array([row for row in rows.tolist() if not _answered_on_other_path(seen, row)], np.int64)
     for port, streams in _silent_everywhere(seen, rows):
         rows = without(rows, streams)
         yield _many_silent_hosts(seen, port, streams)
@@ -68,8 +69,6 @@ def _never_answered(seen: Observed) -> Mask:
 
 
 def _answered_on_other_path(seen: Observed, row: int) -> bool:
-    if not seen.one_way_streams:
-        return False
     client, server = seen.columns.hosts[row]
     return (seen.columns.host(client), seen.columns.host(server)) in seen.one_way_streams
 
@@ -175,14 +174,13 @@ def _finding(
     ports: int = 1,
 ) -> Finding:
     c = seen.columns
-    clients = clients_of(seen, rows)
-    source, address = clients[0][0], c.host(host)
+    (source, clients), address = clients_of(seen, rows), c.host(host)
     syns, repeated = int(c.sides("syn")[rows, CLIENT].sum()), int(c.syn_retransmissions[rows].sum())
     hosts = [c.host(number) for number in distinct(c.hosts[rows, SERVER]).tolist()]
     where = at(address, port) if ports == 1 else f"{address} ({ports} ports, most often {port})"
     if len(hosts) > 1:
         where = f"port {port} of {len(hosts)} hosts, such as {address}"
-    asks = f"{source} gets" if len(clients) == 1 else f"{len(clients)} clients get"
+    asks = f"{source} gets" if clients == 1 else f"{clients} clients get"
     late = int(seen.served[rows].sum())
     answered = "none answered" if not late else "all answered late" if late == len(rows) else f"{late} answered late"
     longest = float((c.last_ns[rows] - c.first_ns[rows]).max()) / 1e6

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ghost.pcap.array_types import Array
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER
@@ -17,7 +18,8 @@ class LastHeard:
 
     def __init__(self, seen: Observed) -> None:
         self._seen = seen
-        self._at = _by_tcp(seen)
+        self._by_tcp = _by_tcp(seen)
+        self._at: dict[str, int] = {}
         analysis = seen.analysis
         for talk in analysis.udp.conversations if analysis.udp else ():
             self._note(talk.client.address, talk.last_ns)
@@ -31,22 +33,27 @@ class LastHeard:
     def _note(self, address: str, now: int) -> None:
         self._at[address] = max(now, self._at.get(address, 0))
 
+    def _last(self, address: str) -> int:
+        number = self._seen.number_of.get(address)
+        return max(self._at.get(address, 0), 0 if number is None else int(self._by_tcp[number]))
+
     def __contains__(self, address: str) -> bool:
-        return address in self._at
+        return address in self._at or self._last(address) > 0
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._at)
+        yield from map(self._seen.columns.host, np.flatnonzero(self._by_tcp).tolist())
+        yield from self._at
 
     def since(self, address: str, now: int) -> bool:
         """Return whether the address sent a packet after this moment."""
-        return self._at.get(address, 0) > now
+        return self._last(address) > now
 
     def silent_since(self, address: str, last_ns: int) -> bool:
         """Return whether the address never sent a packet, or none for the minimum silence before it was last reported,
         and none since."""
-        if address not in self._at:
+        if address not in self:
             return True
-        return last_ns - self._at[address] >= threshold("host_down.silent_ms") * 1e6
+        return last_ns - self._last(address) >= threshold("host_down.silent_ms") * 1e6
 
     def reported(self, address: str, errors: list[IcmpError]) -> bool:
         """Return whether routers report the address unreachable; once is enough if it never sent a packet."""
@@ -78,14 +85,15 @@ class LastHeard:
         if len(asking) >= threshold("host_down.many_askers"):
             return asking
         least_ns = threshold("host_down.cut_off_ms") * 1e6
-        return [address for address in asking if address in self and silent.last_ns - self._at[address] >= least_ns]
+        return [address for address in asking if address in self and silent.last_ns - self._last(address) >= least_ns]
 
 
-def _by_tcp(seen: Observed) -> dict[str, int]:
+def _by_tcp(seen: Observed) -> Array:
+    """Return int64[hosts], the time of the last TCP packet; 0 without one."""
     c = seen.columns
     packets, last_ns = c.sides("packets"), c.sides("last_ns")
     latest = np.zeros(len(c.addresses), np.int64)
     for side in (CLIENT, SERVER):
         spoke = packets[:, side] > 0
         np.maximum.at(latest, c.hosts[spoke, side], last_ns[spoke, side])
-    return {c.host(number): int(latest[number]) for number in np.flatnonzero(latest).tolist()}
+    return latest

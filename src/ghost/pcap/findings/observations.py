@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ghost.pcap.array_queries import among, distinct
+from ghost.pcap.array_queries import among, distinct, narrow
 from ghost.pcap.array_types import Array
 from ghost.pcap.findings.phrasing import FRAMES, percent
 from ghost.pcap.findings.rule_settings import threshold
@@ -220,7 +220,7 @@ class Observed:
 
         def add(values: Array, mask: Mask | None = None) -> Array:
             weights = values if mask is None else values * mask
-            return np.bincount(which.ravel(), weights.ravel(), len(known)).astype(np.int64)
+            return narrow(np.bincount(which.ravel(), weights.ravel(), len(known)).astype(np.int64))
 
         packets, data = c.sides("packets"), c.sides("data_segments")
         sent = data + sum(c.sides(name) for name in ("syn", "syn_ack", "fin", "lost_upstream"))
@@ -265,7 +265,8 @@ class Observed:
     @cached_property
     def _impairments(self) -> Array:
         sums = self._sums
-        return sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
+        counted = (sums[name] for name in ("lost_upstream", "lost_downstream", "reordered", "needless"))
+        return sum(counted, np.zeros(1, np.int64))
 
     @property
     def _least_impairment(self) -> float:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from ghost.pcap.array_queries import among
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
@@ -21,8 +24,9 @@ def was_captured_one_way(seen: Observed) -> bool:
     """
     analysis = seen.analysis
     hosts = max(len(seen.columns.addresses), 1)
-    heard = {divmod(key, hosts) for key in seen.path_keys[0][seen.sent_on > 0].tolist()}
-    if any((there, here) in heard for here, there in heard if here != there):
+    heard = seen.path_keys[0][seen.sent_on > 0]
+    here, there = np.divmod(heard, hosts)
+    if (among(there * hosts + here, heard) & (here != there)).any():
         return False
     if any(
         talk.client_packets and talk.server_packets for talk in (analysis.udp.conversations if analysis.udp else ())

@@ -119,15 +119,14 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
     services = {service: len(streams) for (service,), streams in groups_of(rows, seen.service)}
     busiest = next(iter(services))
     host, port = seen.name_of(busiest)
-    clients = clients_of(seen, rows)
-    source = clients[0][0]
+    source, clients = clients_of(seen, rows)
     served = int((seen.served & (seen.service == busiest)).sum())
     only = (
         ""
         if not served
         else f" {count(served, 'other connection')} to it succeeded: the service is available at times."
     )
-    refuses = f"{source} is" if len(clients) == 1 else f"{len(clients)} clients are"
+    refuses = f"{source} is" if clients == 1 else f"{clients} clients are"
     hosts = distinct(c.hosts[rows, SERVER])
     where = at(host, port)
     if len(hosts) > 1:
@@ -189,7 +188,7 @@ def _refused_by_third_party(
     seen: Observed, service: int, rows: StreamRows, others: str, confidence: str = "high"
 ) -> Finding:
     host, port = seen.name_of(service)
-    source = clients_of(seen, rows)[0][0]
+    source, _ = clients_of(seen, rows)
     ttls = distinct(seen.columns.sides("rst_ttl")[rows, SERVER]).tolist()
     return make_finding(
         "third_party_reset",

@@ -39,6 +39,8 @@ _FRAME = 0x10000
 _ANY_IP = 0x10001
 _PPP_FRAME = 0x10002
 _PPP_PROTOCOL = 0x20000
+_MOST_TEXTS = 100_000
+"""Addresses whose text is kept; a flood comes from millions."""
 _DEEPEST = 16
 """Layers followed before a packet is given up: nesting is finite, malice is not."""
 
@@ -395,7 +397,8 @@ class Decoder:
                 text = str(ipaddress.IPv4Address(w3))
             else:
                 text = str(ipaddress.IPv6Address((w0 << 96) | (w1 << 64) | (w2 << 32) | w3))
-            self._texts[number] = text
+            if len(self._texts) < _MOST_TEXTS:
+                self._texts[number] = text
         return text
 
 

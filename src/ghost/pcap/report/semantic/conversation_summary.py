@@ -10,7 +10,7 @@ import numpy as np
 
 from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding
-from ghost.pcap.findings.stream_columns import SERVER, columns_of
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, columns_of
 from ghost.pcap.model import Analysis, Stream
 from ghost.pcap.report.semantic.token_budget import dump, estimated_tokens
 from ghost.pcap.report.semantic.value_format import DETAILS, finding_entry, moment, present
@@ -115,16 +115,19 @@ def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _over_tcp(streams: Sequence[Stream]) -> Iterator[tuple[_Talk, int, int, int]]:
-    """Yield packets, unanswered attempts and served connections per client and service, in the order of their first
-    streams; computed over all streams at once, since a scan or flood has very many."""
+    """Yield packets, unanswered attempts and served connections of the clients and services with most packets, one more
+    than are listed, in the order of their first streams; computed over all streams at once, since a scan or flood has
+    very many."""
     if not len(streams):
         return
     c = columns_of(streams)
-    talks = np.column_stack([c.hosts, c.ports[:, SERVER]])
-    _, first, which = np.unique(talks, axis=0, return_index=True, return_inverse=True)
+    talks = (c.hosts[:, CLIENT] * len(c.addresses) + c.hosts[:, SERVER]) << 16 | c.ports[:, SERVER]
+    _, first, which = np.unique(talks, return_index=True, return_inverse=True)
     packets = np.bincount(which.ravel(), c.sides("packets").sum(axis=1))
     failed = np.bincount(which.ravel(), c.handshake == "unanswered")
     served = np.bincount(which.ravel(), (c.handshake == "completed") & (c.sides("data_segments") > 0).all(axis=1))
-    for at in np.argsort(first).tolist():
-        client, server, port = talks[first[at]].tolist()
-        yield (c.host(client), c.host(server), "TCP", port), int(packets[at]), int(failed[at]), int(served[at])
+    most = np.lexsort((first, -packets))[: MOST_CONVERSATIONS + 1]
+    for at in most[np.argsort(first[most])].tolist():
+        client, server = map(c.host, c.hosts[first[at]].tolist())
+        key = (client, server, "TCP", int(c.ports[first[at], SERVER]))
+        yield key, int(packets[at]), int(failed[at]), int(served[at])
