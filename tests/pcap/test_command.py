@@ -59,8 +59,9 @@ def test_one_capture_gives_a_headline_and_the_paths_of_four_private_files(
     directories = ("--semantic-dir", tmp_path / "s", "--report-dir", tmp_path / "r")
     ran = run_apart(shared_captures / "wikipedia.pcap", *directories)
     assert ran.returncode == 0, ran.stderr
-    headline, unusual, *lines = ran.stdout.splitlines()
+    headline, time, unusual, *lines = ran.stdout.splitlines()
     assert headline == "INFO: No fault recognised in this capture"
+    assert time == "  time: 2011-03-18 19:06:07 to 19:06:13 UTC"
     assert unusual == "  unusual: 4 lookups failed or stayed unanswered at first, and a later one succeeded"
     paths = [Path(line) for line in lines]
     assert paths == [
@@ -489,7 +490,7 @@ def test_a_file_name_cannot_disturb_the_terminal(shared_captures: Path, tmp_path
     ran = run_apart(hostile, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "\x1b" not in ran.stdout + ran.stderr
-    assert len(ran.stdout.splitlines()) == 7, "a headline, what is unusual, and four paths"
+    assert len(ran.stdout.splitlines()) == 8, "a headline, its time, what is unusual, and four paths"
     missing = run(tmp_path / "c\x1b[2J\nd.pcap")
     assert "\x1b" not in failure(missing)
 
@@ -503,7 +504,7 @@ def test_a_file_name_that_is_no_text_in_a_locale_without_unicode_is_no_obstacle(
     environment = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii:strict", "PATH": os.environ["PATH"]}
     ran = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert len(ran.stdout.splitlines()) == 7
+    assert len(ran.stdout.splitlines()) == 8
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,8 @@ D_DOUBTED = 40  # acknowledged repeats that the receiver may still report as nee
 D_DOUBTED_COUNT = 41
 D_LAST_LOST = 42  # frame of the last segment judged lost, 0 before one
 D_SILENT_FROM = 43  # when the longest silence began
-D_EVENTS = 44
+D_FIRST_LOST = 44  # frame of the first segment judged lost, 0 before one
+D_EVENTS = 45
 SIDE = D_EVENTS + EVENTS
 
 # A held segment, or a hole.

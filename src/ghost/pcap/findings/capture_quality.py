@@ -108,6 +108,7 @@ def no_fault(seen: Observed, findings: Sequence[Finding]) -> Finding:
         evidence=[],
         confidence=_confidence(seen, odd=len(odd)),
         unusual=odd,
+        times=None if empty else (seen.first_ns, seen.last_ns),
     )
 
 

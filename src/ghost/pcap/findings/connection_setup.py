@@ -15,6 +15,7 @@ from ghost.pcap.findings.common_causes import clients_of, of_streams
 from ghost.pcap.findings.dead_backends import dead_backend, fails_by_tuple
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.finding_times import stream_times
 from ghost.pcap.findings.half_open_connections import half_open_findings
 from ghost.pcap.findings.host_reachability import other_protocol_answers
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
@@ -202,6 +203,7 @@ def _finding(
         measured={"syn": syns, "syn_retransmitted": repeated, "answered": late}
         | ({"hosts": len(hosts)} if len(hosts) > 1 else {}),
         other_targets=tuple((other, port) for other in hosts if other != address),
+        times=stream_times(seen, case, rows),
     )
 
 

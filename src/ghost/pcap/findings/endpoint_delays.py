@@ -12,6 +12,7 @@ from ghost.pcap.array_queries import among, distinct, median
 from ghost.pcap.findings.common_causes import of_streams, parties, representative_rows
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.finding_times import stream_times
 from ghost.pcap.findings.long_polls import (
     HELD,
     answers_nothing,
@@ -244,9 +245,10 @@ def _slow(
         + (_PERHAPS_MORE if perhaps_more else ""),
         who=Who(client, host, port),
         evidence=([s.first_frame] for s in seen.worst(streams)),
-        confidence="low" if held else "medium" if few or perhaps_more else "high",
+        confidence="low" if held else "medium" if few or perhaps_more or (only_hung and not answers) else "high",
         weight=late + hung,
         measured={"slow": late, "unanswered": hung, "answers": answers, "slowest_ms": round(longest)},
+        times=stream_times(seen, "slow_application", streams),
     )
 
 

@@ -102,7 +102,10 @@ def remediation_of(case: str, **values: object) -> tuple[Remedy, ...]:
         Remedy(_fill(command, safe, quote=True), _fill(host, safe, quote=False))
         for host, command in load_cases()[case].remediation
     ]
-    ours = tuple(remedy for remedy in every if not _is_public(remedy.run_on))
+    public = [end for end in (safe.get("src", ""), safe.get("dst", "")) if _is_public(end)]
+    if len(public) != 1:  # between two public hosts nobody knows which is ours
+        return tuple(every)
+    ours = tuple(r for r in every if not _is_public(r.run_on) and f"=='{public[0]}'" not in r.command)
     return ours if ours or not every else _from_here(safe)
 
 
@@ -120,7 +123,8 @@ def _from_here(safe: Mapping[str, str]) -> tuple[Remedy, ...]:
     ends = [safe.get("src", ""), safe.get("dst", "")]
     ours = [end for end in ends if not _is_public(end)] or ["a client"]
     there = next((end for end in ends if _is_public(end)), "")
-    command = f"nc -vz -w 3 {there} {safe['port']}" if "port" in safe else f"mtr -n -r -c 20 {there}"
+    serves = there == safe.get("dst") and "port" in safe
+    command = f"nc -vz -w 3 {there} {safe['port']}" if serves else f"mtr -n -r -c 20 {there}"
     return (Remedy(command, ours[0]),)
 
 

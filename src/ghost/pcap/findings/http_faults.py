@@ -58,7 +58,7 @@ def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
         for error in errors:
             by_status[error.status] += error.count
         statuses = ", ".join(f"{status} ({number})" for status, number in sorted(by_status.items()))
-        gateway = {502, 503, 504} & by_status.keys()
+        gateway = {502, 504} & by_status.keys()
         client = next((error.client for error in errors if error.client), server)
         yield make_finding(
             "http_5xx",
@@ -112,7 +112,8 @@ def _refused(status: int, errors: list[HttpErrors], served: bool) -> Finding:
     paths = max(error.paths for error in errors)
     return make_finding(
         _REFUSALS[status],
-        severity="LOW" if only_some else "HIGH" if every and not served else "MEDIUM",
+        # Names are a client's word: a scanner asks by address what the server serves by name.
+        severity="LOW" if only_some else "HIGH" if every and not any(e.served_there for e in errors) else "MEDIUM",
         title=f"{at(who.dst, who.port)} answers {rate(share)} of the {methods} requests of {whom} with"
         f" {status} {HTTPStatus(status).phrase}",
         detail=f"{refused} of {count(answers, 'answer')}{_hosts([error.host for error in errors])}, of at least"

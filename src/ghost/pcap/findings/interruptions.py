@@ -13,12 +13,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ghost.pcap.array_queries import among
 from ghost.pcap.findings.common_causes import hosts_of, merged_finding
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Traffic, sent_by
 from ghost.pcap.findings.phrasing import FRAMES, count, duration, span
 from ghost.pcap.findings.rule_settings import threshold
+from ghost.pcap.findings.stream_columns import StreamRows
 
 Window: TypeAlias = tuple[int, int]
 """When the receiver was last heard, and first again, ns since 1970."""
@@ -36,16 +38,32 @@ def interruption(seen: Observed, way: Traffic) -> Window | None:
     begin = c.sides("silent_from_ns")[rows, 1 - sides]
     end = begin + c.sides("longest_silence_ms")[rows, 1 - sides] * _MS
     last = np.array([clock.at(int(frame)) if frame else 0 for frame in c.sides("last_lost_frame")[rows, sides]])
+    first = np.array([clock.at(int(frame)) if frame else 0 for frame in c.sides("first_lost_frame")[rows, sides]])
     within = (
         (begin > 0)
         & (end - begin >= threshold("interruption.min_silence_ms") * _MS)
         & (last <= end + threshold("rto_loss.together_ms") * _MS)
     )
+    within &= first >= begin - threshold("rto_loss.together_ms") * _MS
     within &= c.sides("rto_retransmissions")[rows, sides] >= threshold("rto_loss.min_repeats_in_vain")
     if not within.any() or lost[within].sum() < threshold("interruption.min_share") * lost.sum():
         return None
-    first, until = int(begin[within].max()), int(end[within].min())
-    return (first, until) if until - first >= threshold("interruption.min_silence_ms") * _MS else None
+    since, until = int(begin[within].max()), int(end[within].min())
+    if _others_went_on(seen, way, rows[within], since, until):
+        return None
+    return (since, until) if until - since >= threshold("interruption.min_silence_ms") * _MS else None
+
+
+def _others_went_on(seen: Observed, way: Traffic, rows: StreamRows, since: int, until: int) -> bool:
+    """Return whether the silent host was heard meanwhile on another connection of the two: one path of several, or a
+    device that keeps state, failed a single one."""
+    c, (every, sides) = seen.columns, seen.of_path((way.source, way.destination))
+    margin = threshold("rto_loss.together_ms") * _MS
+    heard = c.sides("packets")[every, 1 - sides] > 0
+    last = c.sides("last_ns")[every, 1 - sides]
+    meanwhile = (c.first_ns[every] > since + margin) & (c.first_ns[every] < until - margin)
+    meanwhile |= (last > since + margin) & (last < until - margin)
+    return bool((heard & meanwhile & ~among(every, rows)).any())
 
 
 def interruption_findings(seen: Observed, windows: Mapping[Traffic, Window]) -> Iterator[Finding]:

@@ -132,8 +132,8 @@ def lost_between(seen: Observed, ways: Sequence[Traffic]) -> tuple[int, int]:
     frames: list[int] = []
     for way in ways:
         rows, sides = seen.of_path((way.source, way.destination))
-        first = np.concatenate([c.first_frames(name)[rows, sides] for name in ("lost_upstream", "lost_downstream")])
-        frames += [*first[first > 0].tolist(), *c.sides("last_lost_frame")[rows, sides].tolist()]
+        for name in ("first_lost_frame", "last_lost_frame"):
+            frames += c.sides(name)[rows, sides].tolist()
     times = [clock.at(frame) for frame in frames if frame] if clock else []
     return (min(times), max(times)) if times else (seen.first_ns, seen.last_ns)
 

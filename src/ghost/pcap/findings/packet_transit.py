@@ -270,7 +270,7 @@ def _looped(seen: Observed) -> Iterator[Finding]:
         "routing_loop_captured",
         severity="HIGH",
         title=f"Packets from {looped.src} to {looped.dst} loop between routers",
-        detail=f"{count(looped.packets.count, 'packet')} passed the capture point four times or more, with fewer hops"
+        detail=f"{count(looped.packets.count, 'packet')} passed the capture point eight times or more, with fewer hops"
         " left each time.",
         who=Who(looped.src, looped.dst),
         evidence=[looped.packets.frames],

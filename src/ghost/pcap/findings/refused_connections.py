@@ -13,6 +13,7 @@ from ghost.pcap.findings.common_causes import clients_of, grouped_findings, part
 from ghost.pcap.findings.dead_backends import refuses_by_turns
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.finding_times import stream_times
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.phrasing import at, count, few
 from ghost.pcap.findings.reset_origin import from_this_segment
@@ -154,21 +155,37 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
         measured={"refused": len(rows), "completed": served}
         | ({"services": len(services)} if len(services) > 1 else {}),
         other_targets=tuple(seen.name_of(service) for service in services if service != busiest),
+        times=stream_times(seen, "refused", rows),
     )
 
 
 def _served_by_a_twin(seen: Observed, rows: StreamRows) -> bool:
-    """Return whether each refusal is followed at once by a served connection to the same port of another address, as
-    clients do that try both addresses of a name (RFC 8305). Both ends of a loopback address are one host."""
-    c = seen.columns
+    """Return whether each refusal is followed at once by a served connection of the same client to the same port of
+    another address of the name: of the other family (RFC 8305), or of one DNS answer. Loopback is one host."""
+    c, dns = seen.columns, seen.analysis.dns
+    together = [set(answer.addresses) for answer in dns.answers] if dns else []
     served = np.flatnonzero(seen.served)
-    begun, ports, servers = c.first_ns[served], c.ports[served, SERVER], c.hosts[served, SERVER]
     within = threshold("refused.twin_ms") * 1_000_000
+    left = set(served.tolist())
     for row in rows.tolist():
-        soon = (begun >= c.first_ns[row]) & (begun <= c.last_ns[row] + within)
-        if not (soon & (ports == c.ports[row, SERVER]) & (servers != c.hosts[row, SERVER])).any():
+        client, server = (c.host(int(number)) for number in c.hosts[row])
+        soon = (c.first_ns[served] >= c.first_ns[row]) & (c.first_ns[served] <= c.last_ns[row] + within)
+        soon &= c.ports[served, SERVER] == c.ports[row, SERVER]
+        twin = None
+        for other in served[soon].tolist():
+            theirs, address = (c.host(int(number)) for number in c.hosts[other])
+            one_client = theirs == client or (_is_loopback(theirs) and _is_loopback(client))
+            one_name = any({server, address} <= addresses for addresses in together)
+            if other in left and one_client and address != server and ((":" in address) != (":" in server) or one_name):
+                twin = other
+        if twin is None:
             return False
+        left.discard(twin)
     return True
+
+
+def _is_loopback(address: str) -> bool:
+    return address == "::1" or address.startswith("127.")
 
 
 def _is_restart(seen: Observed, rows: StreamRows) -> bool:

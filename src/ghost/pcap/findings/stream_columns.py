@@ -50,6 +50,7 @@ SIDE_FIELDS = {
     "rst_after_fin": L.D_RST_AFTER_FIN,
     "longest_silence_ms": L.D_SILENCE,
     "last_ns": L.D_LAST_TIME,
+    "first_lost_frame": L.D_FIRST_LOST,
     "last_lost_frame": L.D_LAST_LOST,
     "silent_from_ns": L.D_SILENT_FROM,
 }

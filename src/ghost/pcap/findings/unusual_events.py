@@ -7,12 +7,13 @@ what was lost and who gave up, since the complaint may be about just that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
 from ghost.pcap.array_queries import distinct, median
 from ghost.pcap.findings.finding import Finding
-from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.observations import Observed, groups_of
 from ghost.pcap.findings.path_changes import changed_at
 from ghost.pcap.findings.phrasing import at, clock, count, duration, few
 from ghost.pcap.findings.rule_settings import threshold
@@ -20,25 +21,28 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER
 
 MOST = 8
 """More are no list that anybody reads."""
+_MOST_OF_A_KIND = 3
 _MS = 1_000_000
 
 
 def unusual(seen: Observed, findings: Sequence[Finding]) -> tuple[str, ...]:
     """Return sentences, what keeps people waiting first; what a finding says of the same host is left out."""
     told = {(finding.kind, finding.who.dst) for finding in findings}
-    sentences = [
-        *_slow_answers(seen, told),
-        *_slow_lookups(seen, told),
-        *_half_closed(seen),
-        *_round_trips(seen, told),
-        *_losses(seen, told),
-        *_silent_neighbours(seen, told),
-        *_acknowledgements(seen, told),
-        *_aborts(seen, told),
-        *_client_errors(seen, told),
-        *_alerts(seen, told),
-        *_late_openings(seen, told),
-    ]
+    kinds = (
+        _slow_answers(seen, told),
+        _slow_lookups(seen, told),
+        _half_closed(seen),
+        _round_trips(seen, told),
+        _losses(seen, told),
+        _silent_neighbours(seen, told),
+        _unanswered(seen, told),
+        _acknowledgements(seen, told),
+        _aborts(seen, told),
+        _client_errors(seen, told),
+        _alerts(seen, told),
+        _late_openings(seen, told),
+    )
+    sentences = [sentence for kind in kinds for sentence in islice(kind, _MOST_OF_A_KIND)]
     return tuple(sentences[:MOST])
 
 
@@ -55,7 +59,11 @@ def _slow_answers(seen: Observed, told: _Told) -> Iterator[str]:
             continue
         mine = times[seen.service[rows] == service]
         typical, slowest = median(mine), float(mine.max())
-        if len(mine) > 1 and slowest < threshold("unusual.ratio") * typical:
+        if (
+            len(mine) > 1
+            and typical < threshold("unusual.answer_ms")
+            and slowest < threshold("unusual.ratio") * typical
+        ):
             continue
         worst = some[np.argmax([times[rows == row].max() for row in some.tolist()])]
         beside = f" (median of {len(mine)}: {duration(typical)})" if len(mine) > 1 else ""
@@ -124,6 +132,21 @@ def _silent_neighbours(seen: Observed, told: _Told) -> Iterator[str]:
             yield f"{requests} for {silent.ip} without a reply captured here"
 
 
+def _unanswered(seen: Observed, told: _Told) -> Iterator[str]:
+    """Pings and datagrams to one host that are asked again and never answered."""
+    icmp, udp = seen.analysis.icmp, seen.analysis.udp
+    for path in icmp.echo_paths if icmp else ():
+        if path.unmatched and not {(kind, path.dst) for kind in ("loss", "no_answer")} & told:
+            yield f"{path.unmatched} of {path.requests} pings of {path.dst} by {path.src} without a reply"
+    for talk in udp.unanswered if udp else ():
+        if (
+            talk.client_packets >= threshold("no_answer.min_requests")
+            and ("no_answer", talk.server.address) not in told
+        ):
+            target = at(talk.server.address, talk.server.port)
+            yield f"{count(talk.client_packets, 'datagram')} of {talk.client.address} to {target} without an answer"
+
+
 def _acknowledgements(seen: Observed, told: _Told) -> Iterator[str]:
     """One moment from which on acknowledgements take many times as long."""
     series = seen.analysis.series
@@ -141,7 +164,7 @@ def _aborts(seen: Observed, told: _Told) -> Iterator[str]:
     rst, after = c.sides("rst") > 0, c.sides("rst_after_fin") > 0
     for side, who in ((CLIENT, "client"), (SERVER, "server")):
         rows = np.flatnonzero(opened & rst[:, side] & ~after[:, side] & ~rst[:, 1 - side])
-        for (service,), some in list(groups_of(rows, seen.service))[:MOST_GROUPS]:
+        for (service,), some in groups_of(rows, seen.service):
             host, port = seen.name_of(service)
             if {(kind, host) for kind in ("mid_session_reset", "third_party_reset", "idle_timeout")} & told:
                 continue

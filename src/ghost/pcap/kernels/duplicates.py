@@ -18,8 +18,8 @@ behind the rows of `recent`."""
 _FEWEST_UNNUMBERED = 20
 LOOPED = _USUAL_NS + 1
 """Packets that came by again and again, each time with fewer hops left; then sender, receiver and first frames."""
-_PASSES = 3
-"""Two sides of a router, and a second one, show a packet three times; a fourth time is a loop."""
+_PASSES = 7
+"""Captures of several hops show a packet once or twice at each; the eighth time is a loop."""
 
 RECENT_ROOM = LOOPED + 3 + L.SAMPLE_FRAMES
 """What `recent` takes."""

@@ -24,7 +24,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class LoopedPackets:
-    """Packets that passed the capture point four times or more, with fewer hops left each time."""
+    """Packets that passed the capture point eight times or more, with fewer hops left each time."""
 
     src: str
     dst: str

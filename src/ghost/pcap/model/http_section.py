@@ -67,6 +67,8 @@ class HttpErrors:
     """To this client, host and method, with any status."""
     served: int = 0
     """Answers below 400 of this host, to whomever."""
+    served_there: int = 0
+    """Answers below 400 of this server, for any host."""
     paths: int = 0
     """Different ones that were asked, up to twenty."""
     retry_after_s: int | None = None

@@ -105,6 +105,7 @@ class Direction:
     """Longest pause between two packets of this side."""
     silent_from_ns: int = 0
     """When that pause began; 0 without one."""
+    first_lost_frame: int = 0
     last_lost_frame: int = 0
     """Of the segments judged lost; 0 without one."""
 

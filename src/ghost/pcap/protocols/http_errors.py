@@ -72,9 +72,11 @@ class ErrorAnswers:
 
     def listed(self, address: Callable[[int], str]) -> tuple[HttpErrors, ...]:
         """Return the errors, most frequent first."""
-        served: Counter[tuple[int, str]] = Counter()
+        served: Counter[tuple[int, str | None]] = Counter()
         for (_, server, host, _), answers in self._answers.items():
-            served[server, host] += answers.total - sum(errors.count for errors in answers.errors.values())
+            well = answers.total - sum(errors.count for errors in answers.errors.values())
+            served[server, host] += well
+            served[server, None] += well
         found = [
             HttpErrors(
                 address(server >> 16), server & 0xFFFF, host or None, status, errors.count,
@@ -83,6 +85,7 @@ class ErrorAnswers:
                 method=method or None,
                 answers=answers.total,
                 served=served[server, host],
+                served_there=served[server, None],
                 paths=len(errors.paths),
                 retry_after_s=errors.retry_after_s,
                 by_gateway=errors.by_gateway,

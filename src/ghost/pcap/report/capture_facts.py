@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import ghost
 from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding, Remedy
-from ghost.pcap.findings.phrasing import count, duration, few, percent, rate, span
+from ghost.pcap.findings.phrasing import clock, count, duration, few, percent, rate, span
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import Analysis, CaptureSummary, Statistics
 
@@ -158,8 +158,8 @@ def new_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Re
 
 def context(finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield when a finding was seen, the names of its hosts, and what looks unusual, as (heading, text)."""
-    if finding.first_ns is not None and finding.last_ns is not None:
-        yield "Time", span(finding.first_ns, finding.last_ns)
+    if finding.first_ns is not None:
+        yield "Time", span(finding.first_ns, finding.last_ns) if finding.last_ns else f"since {clock(finding.first_ns)}"
     if finding.names:
         yield "Names", "; ".join(f"{host} is {name}" for host, name in finding.names.items())
     if finding.unusual:
@@ -179,7 +179,8 @@ def headline(findings: Sequence[Finding]) -> list[str]:
     worst = findings[0]
     lines = [f"{verdict_word(worst)}: {worst.title}"]
     if worst.kind == "none":
-        return lines + [f"  unusual: {sentence}" for sentence in worst.unusual]
+        times = [f"  time: {text}" for heading, text in context(worst) if heading == "Time"]
+        return lines + times + [f"  unusual: {sentence}" for sentence in worst.unusual]
     lines.append(f"  owner: {OWNERS[worst.blame]}, {worst.confidence} confidence")
     lines += [f"  {heading.lower()}: {text}" for heading, text in context(worst)]
     if worst.remediation:

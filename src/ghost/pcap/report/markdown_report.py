@@ -87,11 +87,13 @@ def _headline(findings: Sequence[Finding], level: str) -> Iterator[str]:
         return
     yield f"{level} {verdict_word(worst)}: {markdown(worst.title)}"
     yield f"**Seen:** {markdown(worst.detail)}  "
-    for heading, text in context(worst):
-        yield f"**{heading}:** {markdown(text)}  "
     yield f"**Owner:** {OWNERS[worst.blame]}, {worst.confidence} confidence. {markdown(worst.cause)}  "
     if worst.remediation:
         yield f"**First step**, on {markdown(worst.remediation[0].run_on)}: {code(worst.remediation[0].command)}"
+    told = list(context(worst))
+    if told:
+        yield ""
+        yield "  \n".join(f"**{heading}:** {markdown(text)}" for heading, text in told)
 
 
 def _all_findings(findings: Sequence[Finding]) -> Iterator[str]:

@@ -65,7 +65,10 @@ def count_loss(
     """Note a lost segment of a side."""
     note(kind, side, frame, sides, events, counts)
     s = side * L.SIDE
+    # Repeats are judged late, and not in the order of their frames.
     sides[s + L.D_LAST_LOST] = max(sides[s + L.D_LAST_LOST], frame)
+    if sides[s + L.D_FIRST_LOST] == 0 or frame < sides[s + L.D_FIRST_LOST]:
+        sides[s + L.D_FIRST_LOST] = frame
     if size > sides[s + L.D_LARGEST_LOST]:
         sides[s + L.D_LARGEST_LOST] = size
     if size > 0 and (sides[s + L.D_SMALLEST_LOST] == 0 or size < sides[s + L.D_SMALLEST_LOST]):

@@ -230,6 +230,7 @@ class StreamView(Sequence[Stream]):
             unacked_bytes=unacked if unacked < 0x80000000 else 0,
             longest_silence_ms=mine[L.D_SILENCE] / 1e6,
             silent_from_ns=mine[L.D_SILENT_FROM],
+            first_lost_frame=mine[L.D_FIRST_LOST],
             last_lost_frame=mine[L.D_LAST_LOST],
             **{
                 name: Occurrences(mine[L.D_EVENTS + kind], self._evidence.of(side, kind))
