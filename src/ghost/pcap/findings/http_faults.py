@@ -72,6 +72,7 @@ def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
             f" {statuses}." + (" A gateway says that the server behind it is unavailable or late." if gateway else ""),
             who=Who(client, server, port),
             evidence=(error.frames for error in errors),
+            dated_by=[error.last_frame for error in errors],
             confidence="high",
             weight=failed,
             measured={"failed": failed, "answers": answers},
@@ -127,6 +128,7 @@ def _refused(status: int, errors: list[HttpErrors], served: bool) -> Finding:
         ),
         who=who,
         evidence=(error.frames for error in errors),
+        dated_by=[error.last_frame for error in errors],
         confidence="high",
         weight=refused,
         measured={"refused": refused, "answers": answers}

@@ -67,7 +67,8 @@ def _by_handshake(seen: Observed, trips: Floats, clean: Mask) -> Iterator[_Round
         ends = c.host(client), c.host(server)
         if len(every) >= threshold("delay.min_handshakes"):
             times = float(trips[every].min()), middle, float(trips[every].max())
-            yield _RoundTrips(*ends, len(every), count(len(every), "TCP handshake"), *times, frames, near=near)
+            when = int(c.first_ns[every].min()), int(c.first_ns[every].max())
+            yield _RoundTrips(*ends, len(every), count(len(every), "TCP handshake"), *times, frames, when, near)
         else:
             yield from _by_acknowledgement(ends, examples, every, trips, near)
 

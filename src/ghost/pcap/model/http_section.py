@@ -75,6 +75,7 @@ class HttpErrors:
     """The longest that the server asked the client to wait, of a 429."""
     by_gateway: bool = False
     """Of a 403: the Server header names a gateway of Azure, which refused by itself what it did not forward."""
+    last_frame: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,16 +45,17 @@ class Tally:
 
 
 class EventCounter:
-    """A count, and the first frames that show it."""
+    """A count, and the first frames and the last one that show it."""
 
-    __slots__ = ("count", "frames")
+    __slots__ = ("count", "frames", "last")
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.last = 0
         self.frames: list[int] = []
 
     def add(self, frame: int) -> None:
         self.count += 1
+        self.last = frame
         if len(self.frames) < L.SAMPLE_FRAMES:
             self.frames.append(frame)
 

@@ -89,6 +89,7 @@ class ErrorAnswers:
                 paths=len(errors.paths),
                 retry_after_s=errors.retry_after_s,
                 by_gateway=errors.by_gateway,
+                last_frame=errors.last,
             )
             for (client, server, host, method), answers in self._answers.items()
             for status, errors in answers.errors.items()
