@@ -14,6 +14,8 @@ from ghost.pcap.findings.phrasing import FRAMES
 from ghost.policy import load_policy
 
 _PLACEHOLDER = re.compile(r"(?<!%)\{(?P<bracket>\[)?(?P<name>\w+)\]?\}")
+_NIC_OF = """--ids $(az network nic list --query "[?ipConfigurations[?privateIPAddress=='{END}']].id" -o tsv)"""
+"""In a command `{nic_of_dst}`: the NIC that has the address, by the subscription that is asked."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})")
 
 
@@ -99,7 +101,7 @@ def remediation_of(case: str, **values: object) -> tuple[Remedy, ...]:
     """
     safe = {key: _plain(key, value) for key, value in values.items() if value is not None}
     every = [
-        Remedy(_fill(command, safe, quote=True), _fill(host, safe, quote=False))
+        Remedy(_fill(_with_nics(command), safe, quote=True), _fill(host, safe, quote=False))
         for host, command in load_cases()[case].remediation
     ]
     public = [end for end in (safe.get("src", ""), safe.get("dst", "")) if _is_public(end)]
@@ -126,6 +128,12 @@ def _from_here(safe: Mapping[str, str]) -> tuple[Remedy, ...]:
     serves = there == safe.get("dst") and "port" in safe
     command = f"nc -vz -w 3 {there} {safe['port']}" if serves else f"mtr -n -r -c 20 {there}"
     return (Remedy(command, ours[0]),)
+
+
+def _with_nics(command: str) -> str:
+    for end in ("src", "dst"):
+        command = command.replace(f"{{nic_of_{end}}}", _NIC_OF.replace("END", end))
+    return command
 
 
 def _plain(key: str, value: object) -> str:
