@@ -39,12 +39,9 @@ def interruption(seen: Observed, way: Traffic) -> Window | None:
     end = begin + c.sides("longest_silence_ms")[rows, 1 - sides] * _MS
     last = np.array([clock.at(int(frame)) if frame else 0 for frame in c.sides("last_lost_frame")[rows, sides]])
     first = np.array([clock.at(int(frame)) if frame else 0 for frame in c.sides("first_lost_frame")[rows, sides]])
-    within = (
-        (begin > 0)
-        & (end - begin >= threshold("interruption.min_silence_ms") * _MS)
-        & (last <= end + threshold("rto_loss.together_ms") * _MS)
-    )
-    within &= first >= begin - threshold("rto_loss.together_ms") * _MS
+    margin = threshold("rto_loss.together_ms") * _MS
+    within = (begin > 0) & (end - begin >= threshold("interruption.min_silence_ms") * _MS)
+    within &= (first >= begin - margin) & (last <= end + margin)
     within &= c.sides("rto_retransmissions")[rows, sides] >= threshold("rto_loss.min_repeats_in_vain")
     if not within.any() or lost[within].sum() < threshold("interruption.min_share") * lost.sum():
         return None
