@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ghost.pcap.kernels import frame_clock
 from ghost.pcap.kernels.frame_clock import FrameClock
+from ghost.pcap.report.single_capture import report_on
 
 from .labelled import small_captures
 from .labelled.faults import FAULTS
@@ -130,6 +131,9 @@ def test_what_is_unusual_is_listed_where_no_fault_is_recognised(tmp_path: Path) 
     assert "5432: 7" in unusual[0]
     assert "median of 20" in unusual[0]
     assert confidence == "medium"
+    page = report_on(tmp_path / "a.pcap").texts[-1]
+    assert "Unusual in it (medium confidence)" in page
+    assert "median of 20" in page
 
 
 def test_a_long_ordinary_capture_has_high_confidence_and_a_single_packet_low(tmp_path: Path) -> None:

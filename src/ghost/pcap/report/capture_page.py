@@ -43,6 +43,9 @@ def html_report(analysis: Analysis, findings: Sequence[Finding], ladder: Ladder 
         [
             facts(_key_figures(analysis)),
             section("Findings", list(_findings(findings))) if findings[0].kind != "none" or len(findings) > 1 else None,
+            section(f"Unusual in it ({findings[0].confidence} confidence)", _list(iter(findings[0].unusual)))
+            if findings[0].unusual
+            else None,
             section("Over time", element("div", list(_plots(analysis.series)), class_="grid2"))
             if analysis.series is not None
             else None,
