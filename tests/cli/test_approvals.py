@@ -174,10 +174,10 @@ def test_a_long_command_is_shown_whole_and_its_length_is_told(width):
     command = "az vm run-command invoke --scripts '" + "".join(f"echo {n:04};" for n in range(200)) + "rm -rf /data'"
     shown = boxed(command, width=width)
     assert all(len(line) <= width for line in shown.splitlines())
-    inside = "".join(shown.translate(str.maketrans("", "", "\u2502\n ")))
+    inside = "".join(shown.translate(str.maketrans("", "", "\n ")))
     assert command.replace(" ", "") in inside
     assert f"{len(command):,}characterslong:readittoitsend" in inside
-    assert inside.index("RISK:") > inside.index("rm-rf/data'")  # what is on the screen last is what it comes to
+    assert inside.rindex("RISK:") > inside.index("rm-rf/data'")  # what is on the screen last is what it comes to
 
 
 def test_letters_that_only_look_familiar_are_named():

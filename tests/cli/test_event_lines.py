@@ -51,7 +51,7 @@ def test_nothing_an_attacker_names_breaks_a_line_and_secrets_and_private_values_
     narration.calling(call)
     narration.returned(call, {"status": "error", "message": hostile, "output": "what it printed"})
     narration.decide(lambda *_: HitlDecision("deny", reason=hostile), hostile, hostile, hostile, 1)
-    narration.ran({"classification": hostile, "error": hostile}, hostile)
+    narration.ran({"classification": hostile, "error": hostile}, hostile, hostile)
     assert narration.answer(hostile) is narration.choose(hostile, {"a": hostile}) is None
     text = out.getvalue()
     assert [json.loads(line)["event"] for line in text.splitlines()] == [

@@ -22,6 +22,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ghost.cli.command_words import effect
 from ghost.cli.terminal import is_interactive
 from ghost.lab import Approval, Approvals
 from ghost.patterns import lazy
@@ -29,7 +30,9 @@ from ghost.shell import RUNS_NOTHING, HitlCallback, HitlDecision
 from ghost.text import visible
 
 NOT_OWN_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
-LONG_COMMAND = 500
+LONG_COMMAND = 600
+"""Characters; the longest that Ghost itself asks about for a capture has less."""
+BOX_WIDTH = 110
 NAMED_CHARACTERS = 3
 _SPACES = lazy(r" {2,}")
 
@@ -131,12 +134,8 @@ class PlainGate:
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
         _discard_typed_ahead()
         self._say("RISKY COMMAND: approval required")
-        self._say(f"  TIER:       {tier}")
-        self._say(f"  COMMAND:    {_SPACES.sub(_space_count, visible(command))}")
-        if notes := _notes(command):
-            self._say(f"  NOTE:       {notes}")
-        self._say(f"  RISK:       {_folded(risk)}")
-        self._say(f"  REASONING:  {_folded(reasoning)}")
+        for heading, text in _rows(command, reasoning, risk, tier):
+            self._say(f"  {heading:12}{text}" if heading else f"  {text}")
         while True:
             choice = self._ask(f"{'  '.join(_choices(risk))}: ").lower()
             if choice in {"a", "approve"}:
@@ -196,15 +195,40 @@ class ScenarioGate:
 
 
 def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> Panel:
+    """Return the question: what the command comes to, tier, risk and reason, and the exact command last.
+
+    Nothing stands beside the command's lines, so that it can be copied.
+    """
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column(overflow="fold")
-    rows.add_row("TIER:", Text(f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"))
-    rows.add_row("COMMAND:", Text(_SPACES.sub(_space_count, visible(command)), style="bold yellow"))
+    whole = Table.grid()
+    whole.add_column(overflow="fold")
+    for heading, text in _rows(command, reasoning, risk, tier):
+        if heading:
+            rows.add_row(heading, Text(text, style=_ROW_STYLES.get(heading, "")))
+        else:
+            whole.add_row(Text(text, style="bold"))
+    whole.add_row(rows)
+    whole.add_row(Text("   ".join(_choices(risk)), style="bold"))
+    return Panel(whole, title="SAFETY SHELL ALERT", box=box.HORIZONTALS, border_style="red", width=BOX_WIDTH)
+
+
+_ROW_STYLES = {"COMMAND:": "bold yellow", "NOTE:": "bold red"}
+
+
+def _rows(command: str, reasoning: str, risk: str, tier: int | None) -> Iterator[tuple[str, str]]:
+    """Yield headings and texts; the sentence that comes first has no heading.
+
+    A long command pushes what stands before it off the screen: its risk is repeated behind it.
+    """
+    if sentence := effect(command):
+        yield "", sentence
+    yield "TIER:", f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"
+    yield "RISK:", _folded(risk)
+    yield "REASONING:", _folded(reasoning)
+    yield "COMMAND:", _SPACES.sub(_space_count, visible(command))
     if notes := _notes(command):
-        rows.add_row("NOTE:", Text(notes, style="bold red"))
-    rows.add_row("RISK:", Text(_folded(risk)))
-    rows.add_row("REASONING:", Text(_folded(reasoning)))
-    rows.add_row("", "")
-    rows.add_row("", Text("   ".join(_choices(risk)), style="bold"))
-    return Panel(rows, title="SAFETY SHELL ALERT", box=box.SQUARE, border_style="red", width=88)
+        yield "NOTE:", notes
+    if len(command) > LONG_COMMAND:
+        yield "RISK:", _folded(risk)

@@ -18,7 +18,6 @@ from ghost.agent import (
     Evidence,
     Investigation,
     SessionPaths,
-    Tools,
     TurnLog,
     Workspace,
     find_orphans,
@@ -32,7 +31,7 @@ from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cli.leftovers import UNTRACKED, offer_orphans
-from ghost.cli.narration import NarratedShell, Narration, ShownBrain, TerminalGoneError, used_up
+from ghost.cli.narration import NarratedShell, Narration, ShownBrain, ShownTools, TerminalGoneError, used_up
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
@@ -67,6 +66,8 @@ class Request:
     private: bool
     as_json: bool
     """One document on standard output, at the end."""
+    verbose: bool = False
+    """Each command whole, with its reason."""
     as_events: bool = False
     """A line on standard output for each event, as it happens."""
     stated: StatedEnds = NOTHING_STATED
@@ -99,7 +100,9 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     scenario = load_case(request.lab) if request.lab else None
     clock = SystemClock()
     narration = Narration(
-        to_stderr() if request.for_programs else to_stdout(), interactive=is_interactive() and not request.for_programs
+        to_stderr() if request.for_programs else to_stdout(),
+        interactive=is_interactive() and not request.for_programs,
+        verbose=request.verbose,
     )
     if request.as_events:
         narration.events = EventLines(clock)
@@ -185,6 +188,7 @@ class _Run:
         if self.is_private:
             self._hide_symptom(shell, lambda text: hide(real(text)))
         clock = self.lab.clock if self.lab else self.clock
+        self.narration.simulated = self.lab is not None
         orchestrator = CloudOrchestrator(
             shell,
             self.session.session_id,
@@ -196,9 +200,11 @@ class _Run:
         )
         memory = None if self.is_private else self._memory()
         turns = TurnLog(self.paths.turns, hide, real)
+        tools = ShownTools(shell, orchestrator, self.session, self._evidence, self._now, clock, hide, real)
+        tools.narration = self.narration
         investigation = Investigation(
             brain=ShownBrain(self.chosen.brain, self.narration),
-            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now, clock, hide, real),
+            tools=tools,
             session=self.session,
             session_file=self.workspace.session_file,
             turns=turns,
@@ -212,8 +218,8 @@ class _Run:
             max_denials=self.settings.max_denials_per_hypothesis,
         )
         try:
-            self.narration.line("Checking the records for captures that earlier sessions left...")
-            offer_orphans(find_orphans(orchestrator), orchestrator, shell, self.session, self.narration)
+            orphans, of = find_orphans(orchestrator), "on record from earlier sessions"
+            offer_orphans(orphans, orchestrator, shell, self.session, self.narration, of)
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
             if not conversation:
                 symptom = self.session.symptom = self.session.symptom or hide(self._asked_symptom())
@@ -293,15 +299,14 @@ class _Run:
     def _banner(self) -> None:
         speed = f"{self.settings.lab_speed:g} times as fast"
         where = (
-            f"lab: {self.briefing.name} (SIMULATED, time passes {speed})"
+            f"lab {self.briefing.name} (SIMULATED, time passes {speed})"
             if self.briefing
             else network_of_az(self.lab_behind_az)
             if self.lab_behind_az
             else "Azure, through your az login"
         )
         self.narration.banner(
-            f"GHOST  |  Session: {self.session.session_id}",
-            f"Brain: {self.session.model}",
+            f"GHOST  Session: {self.session.session_id}  |  Brain: {self.session.model}",
             f"Network: {where}",
             *([f"Symptom: {self.session.symptom}"] if self.session.symptom else []),
             *(
@@ -330,10 +335,9 @@ class _Run:
         """After an investigation that captured: a read per region, which the others are spared."""
         if self.session.active_task_ids:
             before = set(self._evidence())
-            self.narration.line("Searching Azure for captures without a record...")
             orchestrator.search_azure()
             found = [orphan for orphan in find_orphans(orchestrator) if orphan.kind == UNTRACKED]
-            offer_orphans(found, orchestrator, shell, self.session, self.narration)
+            offer_orphans(found, orchestrator, shell, self.session, self.narration, "in Azure without a record")
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
 
     def _tell_session(self) -> None:
@@ -366,7 +370,8 @@ class _Run:
             f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
             *([f"Model: {used_up(model_turns)}"] if model_turns else []),
         )
-        self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{_option_of(self.workspace)}")
+        of = f"{self.session.session_id}{_option_of(self.workspace)}"
+        self.narration.line(f"  Ticket text: ghost report {of}", style="dim")
 
 
 def _prompt() -> str:

@@ -18,9 +18,10 @@ def offer_orphans(
     shell: NarratedShell,
     session: Session,
     narration: Narration,
+    where: str,
 ) -> None:
     if not orphans:
-        narration.line("  [OK] None found.")
+        narration.detail(f"[OK] No captures are left {where}.")
     for kind, words in ORPHAN_KINDS.items():
         of_kind = [o for o in orphans if o.kind == kind]
         if of_kind:

@@ -1,27 +1,39 @@
-"""Terminal output of an investigation: the brain's text, each command with its class and outcome."""
+"""Terminal output of an investigation: the brain's text, one line a command, hypotheses, and the conclusion.
+
+`verbose` shows each command whole, with its reason, class and full audit id, and every step of the orchestrator.
+"""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console as Rich
 from rich.console import RenderableType
-from rich.status import Status
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ghost.brain import Brain, Message, ToolCall, Turn
+from ghost.agent import Tools
+from ghost.brain import Brain, Message, ToolCall, ToolResult, Turn
+from ghost.cli.command_words import label, shortened
 from ghost.cli.event_lines import EventLines, told_of
+from ghost.cloud import is_routine
 from ghost.net import name_of
-from ghost.patterns import lazy
-from ghost.records import Head
+from ghost.records import Head, short_ids
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 from ghost.text import map_text, plural, visible
 
 RULE_WIDTH = 70
+MAX_WIDTH = 120
+"""Of lines that are wrapped: wider ones are hard to read."""
+LABEL_WIDTH = 74
+MAX_SAID = 2
+"""Lines of what a brain says before it calls tools; a question to the engineer is shown whole."""
+CAPTURE_TOOLS = ("capture_traffic", "check_task", "cancel_task", "cleanup_task")
 
 
 class TerminalGoneError(KeyboardInterrupt):
@@ -41,14 +53,24 @@ _ACTION = {
 class Narration:
     """The agent's console. `interactive` says whether someone can answer questions."""
 
-    def __init__(self, rich: Rich, *, interactive: bool, read: Callable[[str], str] = input) -> None:
+    def __init__(
+        self, rich: Rich, *, interactive: bool, read: Callable[[str], str] = input, verbose: bool = False
+    ) -> None:
         self.rich = rich
         self.real: Callable[[str], str] = str
         """Shows the values behind the placeholders of private mode."""
+        self.simulated = False
+        """Whether the orchestrator's clock is a lab's."""
         self._interactive = interactive
         self._read = read
-        self._status: Status | None = None
+        self._verbose = verbose
+        self._progress: Progress | None = None
         self._modified: str | None = None
+        self._last: _Ran | None = None
+        """The last command, not yet shown, while a capture is waited for: its polls are shown as one."""
+        self.polling = False
+        self._concluding, self._explained = False, True
+        """Whether the turn concludes; whether it has said why it does what it does."""
         self.answers: Callable[[str], str | None] = lambda _: None
         """Answers to questions where nobody is there: a scenario's."""
         self.events: EventLines | None = None
@@ -71,32 +93,70 @@ class Narration:
         return decision
 
     def banner(self, *lines: str) -> None:
-        rule = "═" * min(RULE_WIDTH, self.rich.width)
-        for line in (rule, *(f"  {visible(line)}" for line in lines), rule):
+        width = min(RULE_WIDTH, self.rich.width)
+        first, *others = (visible(line) for line in lines)
+        for line in (f"══ {first} ".ljust(width, "═"), *(f"  {line}" for line in others)):
             self.line(line, style="bold")
 
     def line(self, text: str, style: str | None = None) -> None:
-        self.show(Text(_indented(self.real(text)), style=style or ""))
+        """Show a text; where it is folded, its further lines stand two columns behind its first."""
+        self.show(Text(self._folded(_indented(self.real(text))), style=style or ""))
+
+    def detail(self, text: str) -> None:
+        if self._verbose:
+            self.line(text, style="dim")
 
     def show(self, what: RenderableType) -> None:
         """Everything shown passes here. Raises `TerminalGoneError` where it cannot be written."""
+        last, self._last = self._last, None
         try:
-            self.rich.print(what, highlight=False)
+            if last is not None:
+                self.rich.print(last.line(self.rich.width), highlight=False, soft_wrap=True)
+            self.rich.print(what, highlight=False, soft_wrap=isinstance(what, Text))  # texts are folded already
         except OSError as gone:
             raise TerminalGoneError from gone
 
+    def flush(self) -> None:
+        """Show the last command before something else writes to the terminal."""
+        if self._last is not None:
+            last, self._last = self._last, None
+            self.show(last.line(self.rich.width))
+
+    def _folded(self, text: str) -> str:
+        """Fold at spaces only: an id that is broken cannot be copied. A pipe gets each line whole."""
+        if self.rich.soft_wrap or not self.rich.is_terminal:
+            return text
+        width = min(self.rich.width, MAX_WIDTH)
+        folded = []
+        for line in text.split("\n"):
+            lead = line[: len(line) - len(line.lstrip())]
+            folded += textwrap.wrap(
+                line, width, initial_indent="", subsequent_indent=f"{lead}  ", drop_whitespace=True,
+                break_long_words=False, break_on_hyphens=False, replace_whitespace=False,
+            ) or [""]  # fmt: skip
+        return "\n".join(folded)
+
     def announce(self, text: str) -> None:
-        """Lines of the orchestrator (`[Cloud Orchestrator] ...`)."""
-        self.line(short(text), style="cyan")
+        """Lines of the orchestrator (`[Cloud Orchestrator] ...`); its routine is what the commands show."""
+        if self._verbose or not is_routine(text):
+            told = text.replace("Duration: ", "Simulated duration: ") if self.simulated else text
+            self.line(shortened(told), style="cyan")
 
     def said(self, turn: Turn) -> None:
         self.event("turn", text=turn.text, calls=len(turn.tool_calls))
-        if turn.text.strip():
-            self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), _indented(self.real(turn.text.strip()))))
+        self._concluding = any(call.name == "complete_investigation" for call in turn.tool_calls)
+        self._explained = bool(turn.text.strip())
+        if self._explained and (self._verbose or not self._concluding):  # what it concludes is shown at the end
+            folded = self._folded(f"[Ghost Agent] {_indented(self.real(turn.text.strip()))}").split("\n")
+            if turn.tool_calls and not self._verbose and len(folded) > MAX_SAID:
+                folded = [*folded[: MAX_SAID - 1], f"{folded[MAX_SAID - 1]} …"]
+            told = Text("\n".join(folded))
+            told.stylize("bold magenta", 0, len("[Ghost Agent]"))
+            self.show(told)
 
         used = turn.usage
         if used.input_tokens or used.output_tokens:
-            self.line(f"      {used_up([turn])}", style="dim")
+            self.line(f"  {used_up([turn])}", style="dim")
 
     def calling(self, call: ToolCall) -> None:
         self.event("call", id=call.id, tool=call.name, arguments=call.arguments)
@@ -107,15 +167,18 @@ class Narration:
             self._hypothesis(call, result)
         elif result.get("status") == "error" and call.name != "run_shell_cmd":
             told = "; ".join(result.get("problems") or []) or result.get("message") or result.get("error")
-            self.line(f"      {call.name}: {told}", style="red")
+            if self._verbose or call.name != "complete_investigation":
+                self.line(f"  {call.name}: {told}", style="red")
+            else:
+                self.line("  The conclusion goes back: the records do not say all of it.", style="yellow")
         elif result.get("error") == "preflight":
-            self.line(f"      not run: {result.get('suggestion')}", style="yellow")
+            self.line(f"  not run: {result.get('suggestion')}", style="yellow")
         elif result.get("error") in {"invalid_arguments", "investigation_complete"}:
-            self.line(f"      not run: {result.get('message')}", style="yellow")
+            self.line(f"  not run: {result.get('message')}", style="yellow")
         meta = result.get("_meta", {})
         for key in ("warning", "instruction"):
             if key in meta:
-                self.line(f"      {meta[key]}", style="yellow")
+                self.line(f"  {meta[key]}", style="yellow")
 
     def answer(self, question: str) -> str | None:
         self.event("question", text=question)
@@ -153,75 +216,171 @@ class Narration:
         except EOFError:
             return None
 
-    def ran(self, response: dict[str, Any], command: str) -> None:
-        """One line for one command of the shell, and a second where it did not simply succeed."""
+    def ran(self, response: dict[str, Any], command: str, reason: str) -> None:
+        """Show a command that ended: one line, and what a program that failed said."""
         classification = str(response.get("classification"))
         action = _ACTION.get(str(response.get("action")), "not run")
-        ran = self._modified if response.get("action") == "user_modified" and self._modified else command
+        changed = response.get("action") == "user_modified" and self._modified
+        ran = str(changed or command)
         self._modified = None
         self.event("command", command=ran, **told_of(response))
-        self.show(
-            Text.assemble(
-                ("[Shell] ", "bold"),
-                (classification, _CLASS_STYLE.get(classification, "")),
-                f" — {action}: ",
-                (short(visible(self.real(ran))), "bold"),
+        if self._verbose:
+            why = f"another command was asked for: {reason}" if changed else reason
+            self.line(shortened(f"      why: {why}"), style="dim")
+            self.show(
+                Text.assemble(
+                    ("[Shell] ", "bold"),
+                    (classification, _CLASS_STYLE.get(classification, "")),
+                    f" — {action}: ",
+                    (shortened(visible(self.real(ran))), "bold"),
+                )
             )
-        )
-        outcome = _outcome(response)
-        self.line(f"      {response.get('audit_id')}  {outcome}", style="dim")
+            self.line(f"      {response.get('audit_id')}  {_outcome(response)}", style="dim")
+            return
+        if not self._explained:  # a model that says nothing: the reason that it gives for its first command
+            self._explained = True
+            self.line(f"[Ghost Agent] {reason}")
+        asked = "" if classification == "SAFE" and not changed else f"{classification}, {action}"
+        told = _Ran.of(response, label(self.real(ran)), asked)
+        if self._last is not None and self._last.is_repeated_by(told):
+            self._last = self._last.repeated(told)
+            return
+        self.flush()
+        self._last = told
+        if told.complaint or not self.polling:
+            self.flush()
+        if told.complaint:
+            self.line(f"    {told.complaint}", style="yellow")
 
     def conclusion(self, report: dict[str, Any], bounds: Sequence[str]) -> None:
         """`bounds`: why the confidence was lowered."""
-        found = report["outcome"] == "cause_found" and report["summary"]["supported"]
-        label = "Root cause" if found else "Conclusion"
-        doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
-        self.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
-        self.line(f"Outcome: {report['outcome'].replace('_', ' ')}")
-        for cause in report["causes"]:
-            self.line(f"  {_named(map_text(cause, self.real))}")
+        supported, outcome = report["summary"]["supported"], str(report["outcome"]).replace("_", " ")
+        doubt = "" if supported else " (NOT supported by the records)"
+        causes = "; ".join(_named(map_text(cause, self.real), report["confidence"]) for cause in report["causes"])
+        found = report["outcome"] == "cause_found" and supported
+        style = "bold red" if found else "bold green" if report["outcome"] == "healthy" else "bold yellow"
+        first = f"{outcome.capitalize()}{doubt}, {report['confidence']} confidence"
+        self.line(f"{first}: {causes}" if causes else first, style=style)
+        self.line(f"  {short_ids(report['summary']['text'], report['session_id'])}")
         if bounds:
-            self.line(f"Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow")
-        for action in report["recommended_actions"]:
-            self.line(f"  - {action}")
+            self.line(f"  Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow")
+        states = ", ".join(_settled(hypothesis) for hypothesis in report["hypotheses"])
+        if states:
+            self.line(f"  Hypotheses: {states}", style="dim")
+        if report["actions"]:
+            self.line("What to do", style="bold")
+        for action in report["actions"]:
+            of = f" ({action['classification']})" if action["classification"] else ""
+            self.line(f"  - {action['text']}{of}")
+        unverified = [row["layer"].replace("_", " ") for row in report["coverage"] if row["status"] == "not_verified"]
+        if unverified:
+            self.line(f"Not verified: {', '.join(unverified)}", style="dim")
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """A progress line while a command runs or a model answers, on a terminal only."""
+        """A progress line with the time it takes, while a command runs or a model answers; on a terminal only."""
         if not (self.rich.is_terminal and sys.stdout.isatty()):
             yield
             return
-        fits = visible(self.real(what))[: min(self.rich.width - 4, 100)]
-        self._status = self.rich.status(Text(fits, style="dim"), spinner="dots")
+        fits = visible(self.real(what))[: min(self.rich.width - 16, MAX_WIDTH)]
+        if self._progress is not None:  # a command of a tool that waits
+            task = self._progress.tasks[0]
+            before = task.description
+            self._progress.update(task.id, description=fits)
+            yield
+            self._progress.update(task.id, description=before)
+            return
+        columns = (SpinnerColumn(), TextColumn("{task.description}", style="dim", markup=False), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=self.rich, transient=True)
+        self._progress.add_task(fits, total=None)
         try:
-            with self._status:
+            with self._progress:
                 yield
         finally:
-            self._status = None
+            self._progress = None
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Hide the progress line during a prompt."""
-        status = self._status
-        if status is not None:
-            status.stop()
+        self.flush()
+        progress = self._progress
+        if progress is not None:
+            progress.stop()
         yield
-        if status is not None:  # not after an exception: a progress line started then would outlive the command
-            status.start()
+        if progress is not None:  # not after an exception: a progress line started then would outlive the command
+            progress.start()
 
     def _hypothesis(self, call: ToolCall, result: dict[str, Any]) -> None:
         action, identity = str(call.arguments.get("action")), str(call.arguments.get("id"))
         if result.get("status") != "ok":
-            self.line(f"      {identity}: {result.get('message')}", style="red")
+            self.line(f"  {identity}: {result.get('message')}", style="red")
         elif action == "register":
-            self.line(f"      Hypothesis {identity}: {call.arguments.get('description')}", style="bold")
-            self.line(f"         refuted by: {call.arguments.get('refuted_by')}", style="dim")
-        else:
+            self.line(f"  ? {identity}  {call.arguments.get('description')}", style="bold")
+            if self._verbose:
+                self.line(f"      refuted by: {call.arguments.get('refuted_by')}", style="dim")
+        elif self._verbose or not self._concluding:
             state = {"confirm": "CONFIRMED", "refute": "REFUTED", "contradict": "CONTRADICTED"}.get(action, "ACTIVE")
             style = {"CONFIRMED": "bold green", "REFUTED": "dim", "CONTRADICTED": "yellow"}.get(state)
-            audit_ids = call.arguments.get("audit_ids") or []
-            cited = ", ".join(audit_ids[:3]) + (f" and {len(audit_ids) - 3} more" if len(audit_ids) > 3 else "")
-            self.line(f"      {identity} {state}{f' by {cited}' if cited else ''}", style=style)
+            cited = _cited(call.arguments.get("audit_ids") or [])
+            self.line(f"  {_STATE_MARK.get(state, '?')} {identity} {state}{cited}", style=style)
+
+
+_STATE_MARK = {"CONFIRMED": "✓", "REFUTED": "✗", "CONTRADICTED": "!"}
+
+
+def _settled(hypothesis: dict[str, Any]) -> str:
+    state = "not settled" if hypothesis["state"] == "ACTIVE" else hypothesis["state"]
+    return f"{hypothesis['id']} {state}"
+
+
+def _cited(audit_ids: Sequence[str]) -> str:
+    if not audit_ids:
+        return ""
+    more = f" and {len(audit_ids) - 3} more" if len(audit_ids) > 3 else ""
+    return f" by {', '.join(_number(each) for each in audit_ids[:3])}{more}"
+
+
+def _number(audit_id: str) -> str:
+    """`#018` for an audit id of this session."""
+    return f"#{audit_id.rpartition('_')[2]}"
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """One line of a command: `✓ effective routes: db-vm-01-nic   0.9 s  #018`."""
+
+    mark: str
+    label: str
+    seconds: float
+    first: str
+    last: str
+    asked: str
+    complaint: str
+    times: int = 1
+
+    @classmethod
+    def of(cls, response: dict[str, Any], label: str, asked: str) -> _Ran:
+        succeeded = response.get("status") == "completed" and response.get("exit_code") == 0
+        on_record = response.get("audit_written", True)
+        number = _number(str(response.get("audit_id")))
+        complaint = "" if succeeded and on_record else _outcome(response)
+        mark = "✓" if succeeded else "!" if response.get("status") == "completed" else "✗"
+        return cls(mark, label, response.get("duration_seconds") or 0.0, number, number, asked, complaint)
+
+    def is_repeated_by(self, other: _Ran) -> bool:
+        return (self.label, self.mark, self.asked, other.mark) == (other.label, "✓", other.asked, "✓")
+
+    def repeated(self, other: _Ran) -> _Ran:
+        seconds = self.seconds + other.seconds
+        return _Ran(self.mark, self.label, seconds, self.first, other.last, self.asked, "", self.times + 1)
+
+    def line(self, width: int) -> Text:
+        label = f"{self.label}, {self.times} times" if self.times > 1 else self.label
+        ids = self.first if self.first == self.last else f"{self.first}–{self.last}"
+        style = {"✓": "green", "!": "yellow"}.get(self.mark, "bold red")
+        room = min(LABEL_WIDTH, width - 24)
+        told = Text.assemble((f"  {self.mark} ", style), label.ljust(room), (f" {self.seconds:5.1f} s  {ids}", "dim"))
+        return told.append(f"  {self.asked}", _CLASS_STYLE.get(self.asked[:5])) if self.asked else told
 
 
 class ShownBrain:
@@ -234,8 +393,25 @@ class ShownBrain:
         self._narration = narration
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
+        self._narration.flush()
         with self._narration.waiting(f"waiting for {self.name}"):
             return self._brain.next_turn(conversation)
+
+
+class ShownTools(Tools):
+    """The tools of an investigation, with a progress line while a capture is waited for."""
+
+    narration: Narration
+
+    def call(self, call: ToolCall) -> ToolResult:
+        if call.name not in CAPTURE_TOOLS:
+            return super().call(call)
+        with self.narration.waiting(f"{call.name.replace('_', ' ')}: waiting for Azure"):
+            self.narration.polling = True
+            try:
+                return super().call(call)
+            finally:
+                self.narration.polling = False
 
 
 class NarratedShell:
@@ -261,16 +437,14 @@ class NarratedShell:
         with self._narration.waiting(f"running: {commands[0]}{others}"):
             responses = self._shell.execute_all(requests)
         for request, command, response in zip(requests, commands, responses, strict=True):
-            self._narration.line(short(f"      why: {request.get('reasoning')}"), style="dim")
-            self._narration.ran(response, command)
+            self._narration.ran(response, command, str(request.get("reasoning") or ""))
         return responses
 
 
-def _named(cause: dict[str, Any]) -> str:
+def _named(cause: dict[str, Any], confidence: str) -> str:
     place = " ".join(filter(None, (name_of(cause["resource"]), cause["rule"], cause["direction"])))
-    return (
-        f"{cause['kind'].replace('_', ' ')}: {place} ({cause['confidence'] if cause['supported'] else 'unsupported'})"
-    )
+    doubt = cause["confidence"] if cause["supported"] else "unsupported"
+    return f"{cause['kind'].replace('_', ' ')} {place}{f' ({doubt})' if doubt != confidence else ''}"
 
 
 def used_up(turns: Sequence[Turn]) -> str:
@@ -279,15 +453,6 @@ def used_up(turns: Sequence[Turn]) -> str:
     costs = [turn.usage.cost for turn in turns]
     price = "" if None in costs else f", ${sum(cost or 0.0 for cost in costs):.4f}"
     return f"{tokens_in:,} tokens in, {tokens_out:,} out{price}"
-
-
-_QUERY = lazy(r"(--query )'([^']{60})[^']*'")
-_RESOURCE_ID = lazy(r"/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/[\w./-]+/([\w.-]+)")
-
-
-def short(text: str) -> str:
-    """The text with a long `--query` and resource ids shortened; approvals and the audit hold the whole command."""
-    return _RESOURCE_ID.sub(r"…/\1", _QUERY.sub(r"\1'\2…'", text))
 
 
 def _indented(text: str) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 
 from ghost.agent import finished
 from ghost.brain import MemoryNote
-from ghost.cli.narration import Narration, short
+from ghost.cli.command_words import shortened
+from ghost.cli.narration import Narration
 from ghost.config import Settings
 from ghost.errors import GhostError
 from ghost.mind import Hint, LongTermMemory, open_store, recall, remember
@@ -71,7 +72,7 @@ class SessionMemory:
         except GhostError as error:
             self._warn(f"This investigation was not remembered: {error}")
         else:
-            self._narration.line(f"Remembered: ghost search {shlex.quote(str(report['symptom']))}{self._option}")
+            self._narration.detail(f"Remembered: ghost search {shlex.quote(str(report['symptom']))}{self._option}")
 
     def _hints(self, symptom: str, network: str) -> list[Hint]:
         if not (self._settings.database_url or self._settings.database.exists()):
@@ -95,4 +96,4 @@ def shown(hint: Hint) -> list[str]:
         f"{day}  {visible(hint.symptom)}  ({visible(hint.session_id) or 'a summary'}{often})",
         f"    {visible(hint.conclusion)}",
     ]
-    return [*lines, f"    settled by: {visible(short(hint.settled_by))}"] if hint.settled_by else lines
+    return [*lines, f"    settled by: {visible(shortened(hint.settled_by))}"] if hint.settled_by else lines

@@ -129,6 +129,9 @@ def investigate(
     ] = None,
     private: PrivateOption = False,
     json_: Annotated[bool, typer.Option("--json", help="The report as JSON on standard output.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Each command whole, with its reason, class and audit id.")
+    ] = False,
     json_events: Annotated[
         bool, typer.Option("--json-events", help="A line of JSON on standard output for each event, as it happens.")
     ] = False,
@@ -156,6 +159,7 @@ def investigate(
         max_turns=max_turns,
         private=private,
         as_json=json_,
+        verbose=verbose,
         as_events=json_events,
         stated=StatedEnds(source, dest, port, protocol or ""),
     )

@@ -6,6 +6,7 @@ unasked.
 """
 
 from ghost.cloud.orchestrator import CloudOrchestrator, Shell
+from ghost.cloud.progress_lines import is_routine
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Mode, Outcome, State
 from ghost.cloud.unreleased_captures import UnreleasedCapture, unreleased_captures_of
 
@@ -19,5 +20,6 @@ __all__ = [
     "Shell",
     "State",
     "UnreleasedCapture",
+    "is_routine",
     "unreleased_captures_of",
 ]

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, State
 from ghost.cloud.tool_responses import kept_warning
 from ghost.records import elapsed
 from ghost.text import one_line
 
 _HEAD = "[Cloud Orchestrator] "
+_ROUTINE = re.compile(
+    r"(?:New task|Target type|Poll \d+/\d+: packetCaptureStatus|Preflight(?!.*Not checked)|Download complete"
+    r"|Task \S+: (?:PROVISIONING|WAITING|DOWNLOADING|ANALYZING|COMPLETED|CLEANING_UP\s+Removing|DONE)\b)",
+    re.DOTALL,
+)
 _KINDS = {"vm": "VM", "vmss": "scale set instance"}
 _STATUSES = frozenset({"NotStarted", "Running", "Stopped", "Error", "Unknown"})
 _INDENT = "\n      "
+
+
+def is_routine(announcement: str) -> bool:
+    """Return whether an announcement tells only what was asked for and went well."""
+    return _ROUTINE.match(announcement.removeprefix(_HEAD)) is not None
 
 
 def block(first: str, *details: str) -> str:

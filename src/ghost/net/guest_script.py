@@ -24,11 +24,12 @@ FILTERS: Final = ("nft", "iptables", "ip6tables")
 TOGETHER: Final = (("tcp", "udp"), ("routes", "rules"))
 """Parts of which one alone would mislead."""
 GUEST_SCRIPT: Final = tuple(
-    f"echo '----- begin {name} -----'{stream}; {COMMANDS[name]}{stream} 2>/dev/null; "
-    f'echo "----- end {name}: $? -----"{stream}'
+    f"echo ----- begin {name} -----{stream}; {COMMANDS[name]}{stream} 2>/dev/null; "
+    f"echo ----- end {name}: $? -----{stream}"
     for stream, names in STREAMS.items()
     for name in names
 )
+"""Without quotes inside, so that a person who is asked can read it."""
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,11 @@ def register_all(case: Case, complaint: Complaint) -> None:
             "the routes of both ends lead to the other one, and each peering on the way is connected",
         ),
         ABSENT: (
-            f"{there} is not there for {here}: it does not run, its name leads elsewhere, or what stands before it "
-            "refuses.",
+            f"{there} is not there: it does not run, its name leads elsewhere, or something before it refuses.",
             "both ends run, a name that is used leads to the destination, and balancers and services on the way accept",
         ),
         LOST: (
-            f"Packets between {here} and {there} are lost on the wire, or the guest does not serve them.",
+            f"Packets from {here} to {there} are lost on the wire, or the guest does not serve them.",
             "the guest accepts the flow and something listens, or a capture shows no fault between the two",
         ),
     }
