@@ -77,6 +77,6 @@ def test_who_approves_the_deletion_of_an_unknown_capture_reads_that_it_may_be_a_
     shell, orchestrator = Reasons(), NoCaptures({"list_tasks": {"orphans": ORPHANS[1:3]}})
     session = bench.investigation([turn("")]).session
     choose_and_clean(find_orphans(orchestrator), orchestrator, shell, session, Desk(choices=["c"]))
-    assert all(why.startswith("Startup cleanup: 2 orphaned resources.") for why in shell.of.values())
+    assert all(why.startswith("Clean-up of what earlier sessions left: 2 resources.") for why in shell.of.values())
     assert "colleague" in shell.of[ORPHANS[1]["command"]]
     assert "colleague" not in shell.of[ORPHANS[2]["command"]]

@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ghost.agent import TurnLog, Workspace, load_session, recorded_symptom, save_session
+from ghost.agent import Orphan, Session, TurnLog, Workspace, load_session, recorded_symptom, save_session
 from ghost.brain import OfflineBrain, StatedEnds, UserMessage
 from ghost.cli.investigation_command import INCONCLUSIVE
+from ghost.cli.leftovers import of_this_network
 from ghost.cli.narration import Narration
 from ghost.cli.session_opening import OpenedSession, SessionOpening
 from ghost.config import Settings
 from ghost.errors import SessionError
 from ghost.lab import load_scenario
-from ghost.records import SystemClock
+from ghost.records import SystemClock, private_dir
 from tests.cli.ready_ghost import SIGNAL_AT, run_ghost
 from tests.exhaustive import sample
 
@@ -169,3 +170,22 @@ def test_ended_at_any_moment_of_its_start_it_verifies_and_resumes_with_its_sympt
     assert session.stated == stated
     assert not [note for note in report["advisories"] if "Integrity" in note]
     assert ghost("audit", "verify", session_id).returncode == 0
+
+
+def test_what_sessions_of_another_network_left_is_told_and_not_offered(tmp_path):
+    """A lab's capture cannot be deleted through another network: an approved delete would fail, or hit another one."""
+    workspace = Workspace(tmp_path)
+    private_dir(workspace.audit_dir)
+    about = {"created_at": "2026-01-01T12:00:00Z", "model": "offline", "audit_dir": str(workspace.audit_dir)}
+    here = Session(session_id="ghost_20260101_120001", **about)
+    other = here.model_copy(update={"session_id": "ghost_20260101_120000", "network": "lab wire-loss (SIMULATED)"})
+    save_session(workspace.audit_dir / f"ghost_session_{other.session_id}.json", other)
+    save_session(workspace.session_file, here)
+    left = [
+        Orphan("partially_cleaned", name, name, None, session)
+        for name, session in (("ghost_a", other.session_id), ("ghost_b", here.session_id), ("ghost_c", None))
+    ]
+    screen = io.StringIO()
+    narration = Narration(Console(file=screen, soft_wrap=True), interactive=False)
+    assert [o.name for o in of_this_network(left, workspace, here, narration)] == ["ghost_b", "ghost_c"]
+    assert "ghost_a (lab wire-loss (SIMULATED))" in screen.getvalue()

@@ -13,9 +13,9 @@ from ghost.text import plural
 
 KINDS: Final = {
     "abandoned_task": "captures of earlier sessions that did not end",
-    "needs_cleanup": "finished captures whose cleanup is pending",
-    "partially_cleaned": "captures that were partially cleaned up",
-    "untracked_azure": "ghost_* captures in Azure without a task record",
+    "needs_cleanup": "finished captures that were not cleaned up",
+    "partially_cleaned": "captures whose clean-up was not completed",
+    "untracked_azure": "ghost_* captures in Azure that are on no record here",
     "stale_local_file": "old ghost_* files on this machine",
 }
 
@@ -33,12 +33,14 @@ class Orphan:
     """The task whose cleanup plan covers it; None without a task record."""
     command: str | None
     """The command that deletes it if no plan does; None if its name is not safe in a command."""
+    session_id: str | None = None
+    """The session whose task it is."""
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Orphan:
         kind = str(value.get("kind"))
         name = value.get("task_id") or value.get("resource") or value.get("path")
-        return cls(kind, str(name), value.get("task_id"), value.get("command"))
+        return cls(kind, str(name), value.get("task_id"), value.get("command"), value.get("session_id"))
 
 
 def find_orphans(orchestrator: Orchestrator) -> list[Orphan]:
@@ -56,12 +58,13 @@ def choose_and_clean(
     choice = None
     if orphans:
         choice = console.choose(
-            f"{plural(len(orphans), 'orphaned resource')} from earlier sessions.",
+            f"{plural(len(orphans), 'resource')} left by earlier sessions.",
             {"c": "Clean up now", "s": "Skip", "r": "Review each one"},
         )
     chosen = list(orphans) if choice == "c" else []
     if choice == "r":
-        chosen = [o for o in orphans if console.choose(f"Delete {o.kind} {o.name}?", {"y": "Yes", "n": "No"}) == "y"]
+        asked = {o: f"Delete {o.name} ({KINDS.get(o.kind, o.kind)})?" for o in orphans}
+        chosen = [o for o in orphans if console.choose(asked[o], {"y": "Yes", "n": "No"}) == "y"]
     failures = {orphan: _clean_up(orphan, orchestrator, shell, len(chosen)) for orphan in chosen}
     left = [o.name for o in orphans if o not in chosen or failures[o]]
     others = {*session.manual_cleanup_pending} - {o.name for o in orphans}
@@ -78,7 +81,7 @@ def _clean_up(orphan: Orphan, orchestrator: Orchestrator, shell: Shell, count: i
         return f"Task {orphan.task_id}: partial cleanup, some resources require manual deletion."
     if orphan.command is None:
         return f"{orphan.name}: its name is not safe in a command; delete it manually."
-    why = f"Startup cleanup: {plural(count, 'orphaned resource')}.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
+    why = f"Clean-up of what earlier sessions left: {plural(count, 'resource')}.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
     response = shell.execute({"command": orphan.command, "reasoning": why})
     deleted = response.get("status") == "completed" and response.get("exit_code") == 0
     return None if deleted else f"{orphan.name} was not deleted."

@@ -30,7 +30,7 @@ from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.event_lines import EventLines, told_of
-from ghost.cli.leftovers import UNTRACKED, offer_orphans
+from ghost.cli.leftovers import UNTRACKED, of_this_network, offer_orphans
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, ShownTools, TerminalGoneError, used_up
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
@@ -218,7 +218,8 @@ class _Run:
             max_denials=self.settings.max_denials_per_hypothesis,
         )
         try:
-            orphans, of = find_orphans(orchestrator), "on record from earlier sessions"
+            orphans = of_this_network(find_orphans(orchestrator), self.workspace, self.session, self.narration)
+            of = "on record from earlier sessions"
             offer_orphans(orphans, orchestrator, shell, self.session, self.narration, of)
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
             if not conversation:
@@ -361,7 +362,7 @@ class _Run:
     def _show_end(self, report: dict[str, Any], markdown: str, seconds: float, model_turns: list[Turn]) -> None:
         written = self.session.rca_report_path
         self.narration.line("")
-        self.narration.conclusion(report, (self.session.completion or {}).get("confidence_bounds") or [])
+        self.narration.conclusion(report)
         if written is None:
             print(markdown, file=sys.stderr if self.request.for_programs else sys.stdout)
             raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")

@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
-from ghost.agent import ORPHAN_KINDS, Orphan, Session, choose_and_clean
+from ghost.agent import ORPHAN_KINDS, Orphan, Session, Workspace, choose_and_clean, load_session
 from ghost.cli.narration import NarratedShell, Narration
 from ghost.cloud import CloudOrchestrator
+from ghost.errors import GhostError
 
 UNTRACKED: Final = "untracked_azure"
+
+
+def of_this_network(
+    orphans: Sequence[Orphan], workspace: Workspace, session: Session, narration: Narration
+) -> list[Orphan]:
+    """Return what sessions of the same network left; the others are told, and cannot be deleted through this one."""
+    here, elsewhere = [], []
+    for orphan in orphans:
+        network = _network(orphan, workspace)
+        if network in (None, session.network):
+            here.append(orphan)
+        else:
+            elsewhere.append(f"{orphan.name} ({network})")
+    if elsewhere:
+        narration.line(f"  Left in other networks, not offered here: {', '.join(elsewhere)}", style="dim")
+    return here
+
+
+def _network(orphan: Orphan, workspace: Workspace) -> str | None:
+    """Return the network of the session that left it; None where that is not on record."""
+    with suppress(GhostError, OSError, ValueError):
+        if orphan.session_id:
+            return load_session(workspace.find(orphan.session_id))[0].network
+    return None
 
 
 def offer_orphans(

@@ -252,8 +252,7 @@ class Narration:
         if told.complaint:
             self.line(f"    {told.complaint}", style="yellow")
 
-    def conclusion(self, report: dict[str, Any], bounds: Sequence[str]) -> None:
-        """`bounds`: why the confidence was lowered."""
+    def conclusion(self, report: dict[str, Any]) -> None:
         supported, outcome = report["summary"]["supported"], str(report["outcome"]).replace("_", " ")
         doubt = "" if supported else " (NOT supported by the records)"
         causes = "; ".join(_named(map_text(cause, self.real), report["confidence"]) for cause in report["causes"])
@@ -262,8 +261,6 @@ class Narration:
         first = f"{outcome.capitalize()}{doubt}, {report['confidence']} confidence"
         self.line(f"{first}: {causes}" if causes else first, style=style)
         self.line(f"  {short_ids(report['summary']['text'], report['session_id'])}")
-        if bounds:
-            self.line(f"  Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow")
         states = ", ".join(_settled(hypothesis) for hypothesis in report["hypotheses"])
         if states:
             self.line(f"  Hypotheses: {states}", style="dim")
@@ -272,6 +269,8 @@ class Narration:
         for action in report["actions"]:
             of = f" ({action['classification']})" if action["classification"] else ""
             self.line(f"  - {action['text']}{of}")
+        for note in report["advisories"]:
+            self.line(f"! {short_ids(note, report['session_id'])}", style="yellow")
         unverified = [row["layer"].replace("_", " ") for row in report["coverage"] if row["status"] == "not_verified"]
         if unverified:
             self.line(f"Not verified: {', '.join(unverified)}", style="dim")

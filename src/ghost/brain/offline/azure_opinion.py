@@ -50,7 +50,7 @@ def ask_azure(case: Case, causes: Iterable[Cause]) -> Steps[tuple[Cause, ...]]:
     questions = list(asked.values())[:MAX_QUESTIONS]
     if questions:
         purpose = "Before I name a cause, I ask Azure's own diagnosis for its verdict."
-        reads = [Read(each.words, f"Azure's own verdict on {each.cause.text[:150]}") for each in questions]
+        reads = [Read(each.words, f"Azure's own verdict on {_flow_of(each.cause)[:150]}.") for each in questions]
         readings = yield from read(case, purpose, *reads)
         for question, reading in zip(questions, readings, strict=True):
             opinion = _opinion(case, question, reading)
@@ -59,10 +59,15 @@ def ask_azure(case: Case, causes: Iterable[Cause]) -> Steps[tuple[Cause, ...]]:
     return tuple(causes)
 
 
+def _flow_of(cause: Cause) -> str:
+    return cause.text.partition(" does not get through")[0]
+
+
 def _opinion(case: Case, question: _Question, reading: Reading) -> Cause:
     """Return the cause after the answer, which is stated; as it was without one."""
     answer, cause = _answer(reading.row()), question.cause
     if answer is None:
+        case.notes.append("Azure's own diagnosis gave no answer: the verdict is the walk's alone.")
         return cause
     asked = "IP flow verify" if "test-ip-flow" in question.words else "next hop"
     if answer.casefold() in question.expected:
