@@ -177,7 +177,7 @@ class _Sparse(_Arguments):
         return {k: v for k, v in given.items() if v not in (None, "")} if isinstance(given, dict) else given
 
 
-class CauseFlow(_Sparse):
+class StatedFlow(_Sparse):
     """The traffic that fails."""
 
     source: str = Field("", max_length=300, description="Machine or address.")
@@ -201,7 +201,7 @@ class Cause(_Sparse):
     )
     rule: str = Field("", max_length=300, description="Security rule, route, peering or record of it at fault.")
     direction: Literal["Inbound", "Outbound"] | None = Field(None, description="Of a security rule.")
-    flow: CauseFlow | None = None
+    flow: StatedFlow | None = None
     confidence: Level = Field(description="In this cause. high needs a [CLOUD] record of a CONFIRMED hypothesis.")
     audit_ids: AuditIds
 
@@ -243,6 +243,11 @@ class CompleteInvestigation(_Arguments):
     )
     causes: list[Cause] = Field(
         default_factory=list, max_length=20, description="Each fault found; empty unless outcome is cause_found."
+    )
+    traffic: list[StatedFlow] = Field(
+        default_factory=list,
+        max_length=3,
+        description="The traffic examined, where no cause gives its flow: the report shows its path.",
     )
 
 

@@ -222,6 +222,7 @@ def _report_fault(wire: Wire, finding: Row) -> None:
             kind=kinds[0],
             resource=resource,
             port=port_of(finding),
+            seen_on=wire.candidate.flow,
             likely=finding.get("confidence") != "high" or _never_answered(finding),
         )
     )

@@ -29,6 +29,7 @@ def report_loss(wire: Wire, finding: Row) -> None:
             kind="packet_loss" if resource else "",
             resource=resource,
             port=port_of(finding),
+            seen_on=wire.candidate.flow,
         )
     )
 

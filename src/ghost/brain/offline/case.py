@@ -49,6 +49,8 @@ class Cause:
     """The records leave another kind possible."""
     flow: Flow | None = None
     """What it stops, where configuration tells it."""
+    seen_on: Flow | None = None
+    """The traffic on which a capture shows it."""
     mend: Mend | None = None
     """The change with which the flow was walked again and passes."""
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 from ghost import net
-from ghost.brain.offline.case import LAYERS, Case, Cause, run
+from ghost.brain.offline.case import LAYERS, Case, run
 from ghost.brain.offline.complaint import Complaint
 from ghost.brain.offline.hypothesis_catalogue import settle_hypotheses, unverifiable
 from ghost.brain.offline.steps import Call, Steps
+from ghost.net import Flow
 
 ESSENTIAL: Final = ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
 ALL_OF_PATH: Final = ("peering", "service_endpoints", "load_balancer")
@@ -34,6 +35,7 @@ WORDS: Final = {
     "wire": "the wire",
 }
 MAX_LISTED: Final = 10
+MAX_TRAFFIC: Final = 3
 
 Confidence = Literal["high", "medium", "low"]
 Outcome = Literal["cause_found", "healthy", "inconclusive", "not_investigated"]
@@ -45,7 +47,8 @@ def conclude(case: Case, complaint: Complaint) -> Steps[None]:
     settle_hypotheses(case)
     confidence = _confidence(case, complaint)
     outcome = _outcome(case, complaint)
-    yield from _complete(case, outcome, confidence, _summary(case, complaint), _actions(case), unverifiable(case))
+    summary, traffic = _summary(case, complaint), [candidate.flow for candidate in complaint.candidates]
+    yield from _complete(case, outcome, confidence, summary, _actions(case), unverifiable(case), traffic)
 
 
 def conclude_not_begun(case: Case, complaint: Complaint) -> Steps[None]:
@@ -82,11 +85,13 @@ def _complete(
     summary: str,
     actions: Sequence[str],
     untested: Sequence[str] = (),
+    traffic: Iterable[Flow] = (),
 ) -> Steps[None]:
     """Conclude. `untested`: hypotheses that were registered; without traffic to examine there are none."""
     arguments: dict[str, Any] = {
         "outcome": outcome,
         "causes": _structured(case, confidence),
+        "traffic": [_stated(flow) for flow in dict.fromkeys(traffic)][:MAX_TRAFFIC],
         "confidence": confidence,
         "root_cause_summary": summary,
         "confirmed_hypotheses": [h for h, action in case.resolved.items() if action == "confirm"],
@@ -116,7 +121,7 @@ def _structured(case: Case, confidence: Confidence) -> list[dict[str, Any]]:
                 "resource": cause.resource,
                 "rule": cause.rule,
                 "direction": cause.direction,
-                "flow": _flow(cause),
+                "flow": _stated(flow, cause.port) if (flow := cause.flow or cause.seen_on) else None,
                 "confidence": "medium" if cause.likely else confidence,
                 "audit_ids": [],
             },
@@ -125,15 +130,12 @@ def _structured(case: Case, confidence: Confidence) -> list[dict[str, Any]]:
     return list(known.values())
 
 
-def _flow(cause: Cause) -> dict[str, Any] | None:
-    flow = cause.flow
-    if flow is None:
-        return None
+def _stated(flow: Flow, port: int | None = None) -> dict[str, Any]:
     return {
         "source": flow.source_address,
         "destination": flow.destination_address,
         "protocol": flow.protocol.capitalize(),
-        "port": cause.port or flow.destination_port,
+        "port": port or flow.destination_port,
     }
 
 

@@ -100,6 +100,7 @@ def _silent_guest(wire: Wire, seen: str, audit_ids: tuple[str, ...], finding: Ro
             *("guest_firewall", LOST, text, audit_ids, (advice,)),
             kind="" if inside or queue else "guest_firewall",  # Seen to arrive there.
             resource=machine,
+            seen_on=wire.candidate.flow,
             likely=True,
         )
     )
