@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ghost.net.admin_rules import AdminRules
     from ghost.net.az_changes import commands_for
     from ghost.net.balancing import LoadBalancer, PublicAddress
+    from ghost.net.change_log import is_change, met
     from ghost.net.effective import InterfaceRoutes, groups_of, routes_of, tags_of
     from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
     from ghost.net.faults import Fault, explain
@@ -132,11 +133,13 @@ __all__ = [
     "health_of",
     "home_in",
     "is_address",
+    "is_change",
     "key",
     "kinds_seen_as",
     "known_kinds",
     "lifted",
     "look_up",
+    "met",
     "missing_of",
     "name_of",
     "needed",
@@ -196,6 +199,8 @@ _MODULES = {
     "check_form": "ghost.net.proposals",
     "commands_for": "ghost.net.az_changes",
     "collect": "ghost.net.snapshot",
+    "is_change": "ghost.net.change_log",
+    "met": "ghost.net.change_log",
     "PrivateZones": "ghost.net.names",
     "PublicName": "ghost.net.names",
     "ZoneRecords": "ghost.net.names",

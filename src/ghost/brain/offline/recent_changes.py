@@ -15,7 +15,7 @@ from ghost.brain.offline.azure_reads import Read, az
 from ghost.brain.offline.case import Case, read
 from ghost.brain.offline.complaint import Complaint
 from ghost.brain.offline.steps import Steps
-from ghost.net import Interface, LoadBalancer, Network, VirtualNetwork, Walk, key, name_of
+from ghost.net import key, name_of
 
 MAX_EVENTS: Final = 1000
 MAX_STATED: Final = 8
@@ -24,11 +24,6 @@ WORDS: Final = az(
     *("monitor", "activity-log", "list", "--offset", "24h", "--max-events", str(MAX_EVENTS)),
     query=f"{{entries:length(@),changes:[?status.value=='Succeeded'].{PROJECTION}}}",
 )
-CHANGING_ACTIONS: Final = frozenset(
-    ["start", "deallocate", "poweroff", "restart", "redeploy", "reapply", "reimage", "runcommand"]
-)
-"""Other actions join, list or diagnose: they change nothing."""
-NOT_OF_TRAFFIC: Final = frozenset(["packetcaptures", "tags", "locks", "roleassignments", "diagnosticsettings"])
 _USER: Final = re.compile(r"(?<=^.).*(?=@)")
 
 
@@ -41,7 +36,8 @@ def what_changed(case: Case, complaint: Complaint) -> Steps[None]:
     if not isinstance(told.get("changes"), list):
         return
     path = _path(case, complaint)
-    changes = _newest_of_each(row for row in told["changes"] if isinstance(row, dict) and _is_change(case, row, path))
+    rows = (row for row in told["changes"] if isinstance(row, dict) and net.is_change(row, path))
+    changes = _newest_of_each(row for row in rows if not _own_command(case, row))
     for row in changes[:MAX_STATED]:
         blamed = next((cause for cause in case.causes if _concerns(row, cause.resource, cause.rule)), None)
         pointer = f" It is what is blamed here ({blamed.rule or name_of(blamed.resource)})." if blamed else ""
@@ -59,47 +55,15 @@ def _path(case: Case, complaint: Complaint) -> frozenset[str]:
     """Return the folded ids of what the walks met, with what it lies in."""
     met: set[str] = set()
     for flow in dict.fromkeys(candidate.flow for candidate in complaint.candidates):
-        met.update(_met(case.network, net.walk(case.network, flow)))
+        met.update(net.met(case.network, net.walk(case.network, flow)))
     met.update(cause.resource for cause in case.causes)
     return frozenset(key(each) for each in met if "/providers/" in each.casefold())
 
 
-def _met(network: Network, walked: Walk) -> Iterator[str]:
-    for hop in (hop for each in (walked, *walked.others) for hop in each.hops):
-        yield hop.resource
-        interface = network.get(Interface, hop.resource)
-        if interface is not None:
-            yield from filter(None, (interface.machine, interface.security_group, interface.subnet))
-            home = network.get(VirtualNetwork, interface.subnet.partition("/subnets/")[0])
-            subnet = home.subnet_ids.get(key(interface.subnet)) if home is not None else None
-            yield interface.subnet.partition("/subnets/")[0]
-            if subnet is not None:
-                yield from filter(None, (subnet.security_group, subnet.route_table, subnet.nat_gateway))
-        balancer = network.get(LoadBalancer, hop.resource)
-        if balancer is not None:
-            yield from (front_end.public_address or "" for front_end in balancer.front_ends)
-
-
-def _is_change(case: Case, row: dict[str, Any], path: frozenset[str]) -> bool:
-    resource, operation = key(str(row.get("resource") or "")), str(row.get("operation") or "").casefold()
-    *kinds, verb = operation.split("/")
-    if verb == "action":
-        changes = bool(kinds) and kinds[-1] in CHANGING_ACTIONS and not _own_command(case, kinds[-1], resource)
-    else:
-        changes = verb in ("write", "delete") and NOT_OF_TRAFFIC.isdisjoint(kinds)
-    if not changes or "/providers/" not in resource:
-        return False
-    if "/subnets/" in resource:  # a network on the way has subnets that are not
-        return resource in path
-    return any(resource == each or resource.startswith(f"{each}/") or each.startswith(f"{resource}/") for each in path)
-
-
-def _own_command(case: Case, action: str, resource: str) -> bool:
+def _own_command(case: Case, row: dict[str, Any]) -> bool:
     """Return whether a command in a guest may be this investigation's own."""
-    name = name_of(resource)
-    return action == "runcommand" and any(
-        "run-command invoke" in each and name in each.casefold() for each in case.reads
-    )
+    name, is_command = name_of(key(str(row["resource"]))), "/runcommand/" in str(row["operation"]).casefold()
+    return is_command and any("run-command invoke" in each and name in each.casefold() for each in case.reads)
 
 
 def _newest_of_each(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
