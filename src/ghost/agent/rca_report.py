@@ -20,6 +20,8 @@ from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
 from ghost.agent.completion import classified_actions, judged_causes, settled_outcome, summary_ids
 from ghost.agent.facts import UNCITED, Proofs, proofs_of
 from ghost.agent.rca_markdown import LAYERS, as_markdown
+from ghost.agent.report_path import paths_of
+from ghost.agent.report_timeline import timeline_of
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.tools import Shell
 from ghost.errors import RecordError
@@ -116,7 +118,7 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         if action["classification"] != FORBIDDEN
     ]
     cited = any(statement.supported for statement in (summary, *statements))
-    return {
+    report: dict[str, Any] = {
         "session_id": session.session_id,
         "generated": isoformat(now),
         "symptom": session.symptom or "",
@@ -136,6 +138,9 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "captures": [_capture_row(capture) for capture in captures],
         "advisories": _advisories(session, evidence, captures),
     }
+    report["path"] = paths_of(report, completion.get("traffic") or [], proofs)
+    report["timeline"] = timeline_of(report, session, evidence, proofs, now)
+    return report
 
 
 def _statement(

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ class Session(BaseModel):
     audit_dir: str
     network: str = AZURE
     """The network under investigation, or the name of a simulated one."""
+    network_clock: tuple[float, float] | None = None
+    """Of a simulated network: when its clock was started, as a UNIX time, and how many times as fast it runs."""
     symptom: str | None = None
     """What fails, as it was typed; None until somebody was asked."""
     stated: StatedEnds = StatedEnds()
@@ -72,6 +75,14 @@ class Session(BaseModel):
     @property
     def hypotheses(self) -> HypothesisLog:
         return HypothesisLog(self.hypothesis_log, self.active_hypothesis_ids, self.evidence_conflicts)
+
+    def on_network_clock(self, moment: datetime) -> datetime:
+        """Return the time that the network's clock shows at a moment: that of a simulated one runs faster."""
+        if self.network_clock is None:
+            return moment
+        started, speed = self.network_clock
+        ahead = max(moment.timestamp() - started, 0.0) * (speed - 1)
+        return moment + timedelta(seconds=ahead)
 
     def head(self, name: str) -> Head | None:
         return Head.from_dict(self.audit_head.get(name))

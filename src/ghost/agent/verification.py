@@ -11,6 +11,7 @@ from ghost.agent.audit_evidence import Evidence
 from ghost.agent.completion import LEVELS, bounded_confidence, classified_actions, proof_of
 from ghost.agent.facts import proofs_of
 from ghost.agent.rca_report import file_sha256
+from ghost.agent.report_path import differences, paths_of
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, verify
@@ -153,6 +154,9 @@ def _wrong_claims(report: dict[str, Any], session: Session, evidence: Evidence) 
         if row["status"] != "not_verified"
     ]
     yield from (f"{where}: {problem}" for where, problems in told for problem in problems)
+    if "path" in report:
+        traffic = map_text((session.completion or {}).get("traffic") or [], evidence.restored)
+        yield from (f"path {each}" for each in differences(report["path"], paths_of(report, traffic, proofs)))
     classes = {row["text"]: row["classification"] for row in classified_actions(report["recommended_actions"])}
     printed = {row["text"]: row["classification"] for row in report.get("actions") or []}
     yield from (f"actions: {text} is {of}" for text, of in classes.items() if printed.get(text, of) != of)

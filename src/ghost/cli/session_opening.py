@@ -80,12 +80,12 @@ class SessionOpening:
         """Start a session in a lab of its own, or in the network that az asks. `symptom`: None if it is to be asked."""
         if scenario is None:
             az_lab = lab_behind_az()
-            created = self._created(self._new_id(), network_of_az(az_lab), symptom, stated)
+            created = self._created(self._new_id(), az_lab, network_of_az(az_lab), symptom, stated)
             return OpenedSession(created, None, az_lab)
         session_id = self._new_id()
         lab = start_lab(scenario, self._lab_of(session_id), speed=self._settings.lab_speed)
         symptom = scenario.briefing.symptom if symptom is None else symptom
-        return OpenedSession(self._created(session_id, network_of_lab(lab), symptom, stated), lab, None)
+        return OpenedSession(self._created(session_id, lab, network_of_lab(lab), symptom, stated), lab, None)
 
     def resumed(self, session_id: str) -> OpenedSession:
         """Raises `SessionError` if az here asks another network, or the session is damaged and nobody chooses how to go
@@ -153,14 +153,21 @@ class SessionOpening:
             shutil.copytree(damaged_lab, self._lab_of(session_id), symlinks=True)
             lab = reopen_lab(self._lab_of(session_id))
         network = network_of_lab(lab) if lab else network_of_az(az_lab)
-        return OpenedSession(self._created(session_id, network, symptom, stated, damaged_id), lab, az_lab)
+        created = self._created(session_id, lab or az_lab, network, symptom, stated, damaged_id)
+        return OpenedSession(created, lab, az_lab)
 
     def _new_id(self) -> str:
         self.session_id = new_session_id(self._clock.now(), self._workspace.taken)
         return self.session_id
 
     def _created(
-        self, session_id: str, network: str, symptom: str | None, stated: StatedEnds, resumed_from: str | None = None
+        self,
+        session_id: str,
+        lab: RunningLab | None,
+        network: str,
+        symptom: str | None,
+        stated: StatedEnds,
+        resumed_from: str | None = None,
     ) -> Session:
         session = Session(
             session_id=session_id,
@@ -170,6 +177,7 @@ class SessionOpening:
             prompt_sha256=self._brain.prompt_hash,
             audit_dir=str(self._workspace.audit_dir),
             network=network,
+            network_clock=(lab.clock.started, lab.clock.speed) if lab else None,
             symptom=symptom and without_secrets(symptom.strip()),
             stated=stated,
             audit_head=NO_RECORDS,

@@ -20,7 +20,7 @@ from ghost.lab.briefing import Briefing
 from ghost.lab.directory import VARIABLE, LabClock, LabDirectory
 from ghost.lab.scenario import Scenario, TapeScenario, load_case, scenario_names, tape_names
 from ghost.lab.tapes import TAPE, TapeDirectory, read_tape
-from ghost.records import Clock, private_dir
+from ghost.records import private_dir
 
 SIMULATED = ("az", "ping", "traceroute", "dig", "ss", "curl", "ip")
 REAL = ("cat", "rm")
@@ -39,7 +39,7 @@ class RunningLab:
     """What the programs need, beyond what any program needs."""
     resolver: Callable[[str], list[str]]
     """Host name to addresses, as the engineer's machine in the lab knows them: no real resolver is asked."""
-    clock: Clock
+    clock: LabClock
 
 
 def start(case: Scenario | TapeScenario, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:

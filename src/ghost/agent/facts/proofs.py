@@ -138,7 +138,7 @@ class Proofs:
             if titles := self._titled(cause, in_cloud):
                 return Proof(checked=f"the capture says: {titles[0]}", limit="the kinds of its findings (--findings)")
             return Proof((f"{_listed(in_cloud)} does not show it: no capture with {seen_as} at the ends of its flow",))
-        again = walked_again(self._network, cause)
+        again = walked_again(self.network, cause)
         if again.outcome == "shown":
             proof, answered = self._rests(cause, again), self._answered(cause)
             if answered is None or proof.problems:
@@ -158,7 +158,11 @@ class Proofs:
         return Proof(checked=checked, limit=limit)
 
     @property
-    def _network(self) -> Network:
+    def is_masked(self) -> bool:
+        return self._evidence.is_masked
+
+    @property
+    def network(self) -> Network:
         """What the session has read, built anew where more was read."""
         if self._built is None or self._built[0] != len(self._evidence):
             self._built = len(self._evidence), network_of_records(self._evidence, self._evidence.real_output)
@@ -210,13 +214,13 @@ class Proofs:
             if fact.tier == CAPTURE.tier and fact.property == "finding" and fact.value in kinds
         ]
         ends = _ends_of(cause) or [str(cause["resource"])]
-        addresses = {address for end in ends for address in addresses_of(self._network, end)}
+        addresses = {address for end in ends for address in addresses_of(self.network, end)}
         return [fact for fact in findings if not addresses or addresses.intersection(fact.subject)]
 
     def _answered(self, cause: Mapping[str, Any]) -> Fact | None:
         """Return what a capture of the session saw answered of a cause's flow, where nothing of it was unanswered."""
         flow = cause.get("flow") or {}
-        here, there = (addresses_of(self._network, str(flow.get(end) or "")) for end in ("source", "destination"))
+        here, there = (addresses_of(self.network, str(flow.get(end) or "")) for end in ("source", "destination"))
         wanted = {(source, destination, str(flow.get("port"))) for source in here for destination in there}
         captures = [each for each, record in self._evidence.items() if tag_of(record) == CAPTURE]
         seen = [fact for fact in self.facts(captures) if fact.subject in wanted]
@@ -228,13 +232,13 @@ class Proofs:
         """Return the findings that a capture's summary names, about the flow's ends."""
         titles = [fact.value for fact in self.facts(ids) if fact.tier == CAPTURE.tier and fact.property == TITLE]
         ends = _ends_of(cause)
-        names = [*ends, *(address for end in ends for address in addresses_of(self._network, end))]
+        names = [*ends, *(address for end in ends for address in addresses_of(self.network, end))]
         return [title for title in titles if not names or _names(title, names)]
 
     def _leads(self, route: Fact, cause: Mapping[str, Any]) -> bool:
         """Return whether a route covers an end of a cause's flow; of one whose ends are not known, it does."""
         addresses = [
-            address for end in _ends_of(cause) for address in addresses_of(self._network, end) if is_address(address)
+            address for end in _ends_of(cause) for address in addresses_of(self.network, end) if is_address(address)
         ]
         return not addresses or any(covers_address(route.subject[-1:], each, ServiceTags()) for each in addresses)
 

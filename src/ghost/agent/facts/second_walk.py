@@ -103,7 +103,7 @@ def _with_guest(network: Network, argv: list[str], audit_id: str, output: Callab
 
 def walked_again(network: Network, cause: Mapping[str, Any]) -> WalkedAgain:
     """Walk a cause's flow, from each interface that its source names, and look for its fault."""
-    flows = list(_flows(network, cause.get("flow") or {}))
+    flows = list(flows_of(network, cause.get("flow") or {}))
     found = [_judged(network, cause, flow, source) for flow, source in flows]
     for outcome in ("shown", "unknown", "not_shown"):
         if of_outcome := [each for each in found if each.outcome == outcome]:
@@ -119,7 +119,7 @@ def addresses_of(network: Network, end: str) -> list[str]:
 def _judged(network: Network, cause: Mapping[str, Any], flow: Flow, source: str | None) -> WalkedAgain:
     faults = explain(network, flow, source=source)
     for fault in faults:
-        if _is(fault, cause):
+        if is_cause(fault, cause):
             mended = f"{fault.mend}: {_THEN[fault.outcome]}" if fault.mend is not None else "what mends it is not known"
             return WalkedAgain("shown", tuple(filter(None, fault.hop.references)), mended)
     if not faults:
@@ -137,7 +137,7 @@ def _without_fault(network: Network, cause: Mapping[str, Any], flow: Flow, sourc
     if kind == "security_rule":
         direction = cause.get("direction")
         for hop in walked.hops:
-            same = hop.kind == "security_group" and _is_at(hop.resource, cause) and direction in (None, hop.direction)
+            same = hop.kind == "security_group" and is_at(hop.resource, cause) and direction in (None, hop.direction)
             if same and hop.verdict == "pass":
                 return WalkedAgain("not_shown", told=f"{hop.reason} lets {flow} pass")
         if any(not _may_match(rule, flow) for rule in _rules_of(network, cause)):
@@ -153,7 +153,7 @@ def _rules_of(network: Network, cause: Mapping[str, Any]) -> Iterator[SecurityRu
         *((each.id, each.rules) for each in network.all(RuleSet).values()),
         *((g.name, g.rules) for g in computed),
     ):
-        if _is_at(of, cause):
+        if is_at(of, cause):
             yield from (rule for rule in rules if rule.name.casefold() == named)
 
 
@@ -167,19 +167,19 @@ def _may_match(rule: SecurityRule, flow: Flow) -> bool:
 _THEN: Final = {"passes": "it passes", "blocked": "the next fault stops it", "unknown": "what follows is not known"}
 
 
-def _is(fault: Fault, cause: Mapping[str, Any]) -> bool:
+def is_cause(fault: Fault, cause: Mapping[str, Any]) -> bool:
     """Return whether a fault is the cause: its kind, at its resource or what mends it, by its rule if it has one."""
-    led_to = fault.kind == "dns_server_unreachable" and any(_is_at(each, cause) for each in _texts(fault.mend))
+    led_to = fault.kind == "dns_server_unreachable" and any(is_at(each, cause) for each in _texts(fault.mend))
     if led_to or cause["kind"] not in (fault.kind, *fault.derived):
         return led_to
     places = {fault.resource, fault.hop.resource, *_texts(fault.mend)}
-    here = cause["kind"] in fault.derived or any(_is_at(each, cause) for each in places)
+    here = cause["kind"] in fault.derived or any(is_at(each, cause) for each in places)
     rule, own = str(cause.get("rule") or "").casefold(), (fault.hop.rule or "").casefold()
     same_direction = cause.get("direction") in (None, "", fault.hop.direction)
     return here and same_direction and (not rule or not own or rule in own or own in rule or rule in _names(places))
 
 
-def _is_at(place: str, cause: Mapping[str, Any]) -> bool:
+def is_at(place: str, cause: Mapping[str, Any]) -> bool:
     """Return whether an id is the cause's resource, or of a part of it; the cause may give the name alone."""
     resource = key(str(cause["resource"]))
     if resource.startswith("/"):
@@ -199,7 +199,7 @@ def _texts(mend: object) -> Iterator[str]:
             yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, str))
 
 
-def _flows(network: Network, stated: Mapping[str, Any]) -> Iterator[tuple[Flow, str | None]]:
+def flows_of(network: Network, stated: Mapping[str, Any]) -> Iterator[tuple[Flow, str | None]]:
     """Yield the flows that a cause means; none where an end is not known."""
     protocol, port = str(stated.get("protocol") or "Tcp").capitalize(), stated.get("port")
     sources = list(_ends(network, str(stated.get("source") or "")))
