@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from starlette.testclient import TestClient
 
 from ghost.agent import Session, SessionPaths, save_session
 from ghost.records import workspace_lock
+from ghost.report import STYLE
 from tests.server.conftest import append, command_record, problem, with_whole_output, write_session
 
 SID = "ghost_20250115_143200"
@@ -139,6 +142,25 @@ def test_the_whole_output_of_a_record_is_read_as_text_after_it_was_checked(
         assert str(tmp_path) not in refused.text
     for elsewhere in ("..%2f..%2felsewhere", "../../elsewhere", ".."):
         assert client.get(f"/investigations/{SID}/evidence/{elsewhere}/output").status_code in (404, 422)
+
+
+def test_the_path_of_a_report_is_a_picture(client: TestClient, finished: SessionPaths) -> None:
+    address = f"/investigations/{SID}/path.svg"
+    assert "has no path 0" in problem(client.get(address), 404)["detail"]
+    for damaged in (None, "path", {"0": {}}, [7]):
+        finished.report_json.write_text(json.dumps({"path": damaged}))
+        problem(client.get(address), 404)
+    names = [{"source_name": "web<script>"}, {"source_name": "db"}]
+    finished.report_json.write_text(json.dumps({"path": names}))
+    first, second = client.get(address), client.get(f"{address}?n=1")
+    assert (first.headers["content-type"], first.headers["x-content-type-options"]) == ("image/svg+xml", "nosniff")
+    styled = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    assert first.headers["content-security-policy"].endswith(f"; style-src 'sha256-{styled}'")
+    assert "web&lt;script&gt;" in first.text
+    assert ">db</text>" in second.text
+    problem(client.get(f"{address}?n=2"), 404)
+    problem(client.get(f"{address}?n=-1"), 422)
+    problem(client.get("/investigations/ghost_none/path.svg"), 404)
 
 
 def test_the_report_comes_in_both_forms(client: TestClient, finished: SessionPaths) -> None:

@@ -85,6 +85,7 @@ def test_the_document_lists_the_endpoints(app: Application) -> None:
         ("GET", "/investigations"),
         ("GET", "/investigations/{session_id}"),
         ("GET", "/investigations/{session_id}/report"),
+        ("GET", "/investigations/{session_id}/path.svg"),
         ("GET", "/investigations/{session_id}/evidence/{audit_id}/output"),
     }
 

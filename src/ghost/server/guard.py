@@ -7,12 +7,15 @@ and log lines carry. An unexpected exception becomes a problem here.
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import secrets
 import time
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ghost.report import STYLE
 from ghost.server.access import SAFE_METHODS, Access, Headers
 from ghost.server.logs import logger, request_id
 from ghost.server.problems import Refused, internal_problem, problem_response
@@ -35,6 +38,12 @@ _ALWAYS: Final = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 _OF_API: Final = [*_ALWAYS, (b"content-security-policy", _NOTHING), (b"cache-control", b"no-store")]
+_STYLED: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest())
+_OF_PICTURE: Final = [
+    *_ALWAYS,
+    (b"content-security-policy", b"%s; style-src 'sha256-%s'" % (_NOTHING, _STYLED)),
+    (b"cache-control", b"no-store"),
+]
 _OF_DASHBOARD: Final = [*_ALWAYS, (b"content-security-policy", _DASHBOARD), (b"cache-control", b"no-cache")]
 
 Refusal = tuple[int, str]
@@ -130,10 +139,9 @@ class _Outgoing:
 
     def __init__(self, send: Send, name: str, path: str) -> None:
         self._send = send
-        self._own = [
-            *(_OF_DASHBOARD if path == "/ui" or path.startswith("/ui/") else _OF_API),
-            (b"x-request-id", name.encode("ascii")),
-        ]
+        of_path = _OF_DASHBOARD if path == "/ui" or path.startswith("/ui/") else _OF_API
+        of_path = _OF_PICTURE if path.endswith("/path.svg") and of_path is _OF_API else of_path
+        self._own = [*of_path, (b"x-request-id", name.encode("ascii"))]
         self.status: int | None = None
 
     async def __call__(self, message: Message) -> None:

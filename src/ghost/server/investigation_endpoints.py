@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from ghost.agent import Evidence, Session, SessionPaths, tag_of
 from ghost.errors import RecordError
 from ghost.records import read_json, read_lines, read_valid_records
+from ghost.report import path_picture
 from ghost.server.dependencies import Services, services
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
@@ -159,6 +160,32 @@ def get_report(
     except FileNotFoundError:
         pass
     raise Refused(404, f"The investigation {session_id} has no report yet. One is written when it concludes.")
+
+
+@router.get(
+    "/investigations/{session_id}/path.svg",
+    summary="The path of its traffic as a picture",
+    response_class=Response,
+    responses={
+        200: {"description": "A picture.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},
+        **errors(404),
+    },
+)
+def get_path_picture(
+    request: Request,
+    session_id: SessionId,
+    n: Annotated[int, Query(ge=0, le=9, description="Of several paths, which one, from 0.")] = 0,
+) -> Response:
+    """Return one of the paths in the report, hop by hop, with the fault in its place."""
+    _, paths = _found(services(request), session_id)
+    try:
+        report = read_json(paths.report_json)
+        found = report["path"][n]
+        if isinstance(found, dict):
+            return Response(path_picture(found), media_type="image/svg+xml")
+    except (FileNotFoundError, LookupError, TypeError):
+        pass
+    raise Refused(404, f"The report of {session_id} has no path {n}. GET /investigations/{session_id} shows its state.")
 
 
 @router.get(
