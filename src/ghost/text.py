@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,11 @@ def one_line(text: str, limit: int | None = 80) -> str:
     part = text if limit is None else text[: limit * 8]
     line = " ".join("".join(c if c.isprintable() else " " for c in part).split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def short_ids(text: str, session_id: str) -> str:
+    """Return `text` with the audit ids of a session as their numbers: `#018` for `ghost_20260101_120000_018`."""
+    return re.sub(rf"{re.escape(session_id)}_(\d{{3,}})", r"#\1", text)
 
 
 def map_text(

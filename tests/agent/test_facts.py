@@ -259,7 +259,7 @@ def test_an_edited_report_fails_even_where_its_checksums_were_made_anew(bench: B
     investigation, report, markdown = finished(bench, turn("", command(STATE)), confirm, turn("", concluding))
     session, paths = investigation.session, investigation.session.paths(bench.root)
     assert [action["classification"] for action in report["actions"]] == ["RISKY", None]
-    assert "`az vm start -g rg -n vm-2` (RISKY)" in markdown
+    assert "`az vm start -g rg -n vm-2`\n\n**RISKY**: " in markdown
     assert "rm -rf" not in markdown
     assert (report["confidence"], report["causes"][0]["supported"]) == ("high", True)
     assert _wrong(session, paths, report) == []

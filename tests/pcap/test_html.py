@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ghost.page import element
 from ghost.pcap.analysis import analyse
 from ghost.pcap.compare.comparison_page import html_comparison
 from ghost.pcap.compare.rate_comparison import Capture, differences
 from ghost.pcap.findings import Remedy, find
 from ghost.pcap.report.capture_page import html_report
-from ghost.pcap.report.markup import element
 from ghost.pcap.report.packet_sequence import sequence
 from ghost.pcap.report.single_capture import report_on
 from ghost.pcap.report.time_charts import Line, TimeAxis, time_chart

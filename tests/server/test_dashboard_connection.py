@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from ghost.agent.rca_markdown import LAYERS
 from ghost.mind.answer_fields import fields_of
+from ghost.report import LAYERS
 from ghost.server.app import Application
 from ghost.server.server_process import Server, wired
 from tests.server import dashboard_pages

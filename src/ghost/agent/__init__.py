@@ -7,7 +7,7 @@ from ghost.agent.audit_evidence import Evidence, tag_of
 from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
 from ghost.agent.open_work import OpenInvestigations, PendingCleanups
-from ghost.agent.rca_report import write_report
+from ghost.agent.rca_report import files_of, report_of_records, write_report
 from ghost.agent.resumption import reissue
 from ghost.agent.session import AZURE, NO_RECORDS, Session, SessionPaths, Workspace, load_session, save_session
 from ghost.agent.startup import KINDS as ORPHAN_KINDS
@@ -34,12 +34,14 @@ __all__ = [
     "TurnLog",
     "Workspace",
     "choose_and_clean",
+    "files_of",
     "find_orphans",
     "finished",
     "load_session",
     "read_conversation",
     "recorded_symptom",
     "reissue",
+    "report_of_records",
     "save_session",
     "tag_of",
     "tool_declarations",

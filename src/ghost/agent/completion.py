@@ -126,7 +126,9 @@ def judged_causes(completion: Mapping[str, Any], session: Session, evidence: Evi
         level = min(bound, cause["confidence"], key=LEVELS.index)
         supported = {"supported": not proof.problems, "problems": list(proof.problems), "checked": proof.checked}
         supported |= {"limit": proof.limit} if proof.limit else {}
-        judged.append({**cause, "confidence": level, **supported})
+        kind = known_kinds().get(str(cause["kind"]))
+        layer = {"layer": kind.layer} if kind is not None else {}
+        judged.append({**cause, "confidence": level, **layer, **supported})
     return judged
 
 

@@ -19,7 +19,6 @@ from typing import Any, Final
 from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
 from ghost.agent.completion import classified_actions, judged_causes, settled_outcome, summary_ids
 from ghost.agent.facts import UNCITED, Proofs, proofs_of
-from ghost.agent.rca_markdown import LAYERS, as_markdown
 from ghost.agent.report_path import paths_of
 from ghost.agent.report_timeline import timeline_of
 from ghost.agent.session import Session, SessionPaths
@@ -28,6 +27,7 @@ from ghost.errors import RecordError
 from ghost.net import security_rules_in
 from ghost.patterns import lazy
 from ghost.records import isoformat, read_valid_records, write_json, write_text
+from ghost.report import LAYERS, Files, as_markdown, content_of
 from ghost.shell import FORBIDDEN
 from ghost.text import map_text
 
@@ -75,11 +75,10 @@ def write_report(
 
     If the files cannot be written the path stays None and the caller prints the text.
     """
-    tasks = latest_tasks(paths.tasks)
-    captures = [_capture(task, shell) for task in tasks.values()]
-    evidence = Evidence(paths.shell_audit)  # read after the summaries: their records are evidence too
-    report = map_text(build_report(session, evidence, captures, now), hide, keys=False)
-    markdown = as_markdown(report, paths)
+    for task in latest_tasks(paths.tasks).values():
+        _read_summary(task, shell)
+    report = map_text(report_of_records(session, paths, now), hide, keys=False)
+    markdown = as_markdown(content_of(report, files_of(paths)))
     try:
         write_json(paths.report_json, report)
         write_text(paths.report, markdown)
@@ -88,6 +87,17 @@ def write_report(
     except RecordError:
         session.rca_report_path = None
     return report, markdown
+
+
+def report_of_records(session: Session, paths: SessionPaths, now: datetime) -> dict[str, Any]:
+    """Return the JSON content of a report, with real values, from the records as they are now; runs nothing."""
+    evidence = Evidence(paths.shell_audit)
+    captures = [_capture(task, evidence) for task in latest_tasks(paths.tasks).values()]
+    return build_report(session, evidence, captures, now)
+
+
+def files_of(paths: SessionPaths) -> Files:
+    return Files(str(paths.shell_audit), str(paths.tasks), str(paths.audit_dir.parent))
 
 
 def file_sha256(path: Path) -> str:
@@ -113,7 +123,7 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         for s in completion.get("statements") or []
     ]
     actions = [
-        {name: action[name] for name in ("text", "command", "classification")}
+        {**{name: action[name] for name in ("text", "command", "classification")}, "changes": action["why"]}
         for action in classified_actions(completion.get("recommended_actions") or [])
         if action["classification"] != FORBIDDEN
     ]
@@ -191,21 +201,36 @@ def _outcome(record: dict[str, Any]) -> str:
     return "ran" if record.get("exit_code") == 0 else f"ran, exit {record.get('exit_code')}"
 
 
-def _capture(task: dict[str, Any], shell: Shell) -> Capture:
-    report_path = task.get("report_path")
-    if task.get("state") not in {"COMPLETED", "CLEANING_UP", "DONE"} or not report_path:
-        return Capture(task, None, None, wanted=False)
+def _read_summary(task: dict[str, Any], shell: Shell) -> None:
+    """Read a capture's summary through the shell, so that it is on record; its whole report where there is none."""
     why = f"Reading the executive summary of capture {task['task_id']} for the report."
-    summary_path = str(report_path).replace("_forensic_report.md", "_executive_summary.md")
-    response = shell.execute({"command": shlex.join(["cat", summary_path]), "reasoning": why})
-    if response.get("status") != "completed":
-        return Capture(task, None, response.get("audit_id"), wanted=True)
-    if response.get("exit_code") == 0:
-        return Capture(task, str(response["output"]), response.get("audit_id"), wanted=True)
-    response = shell.execute({"command": shlex.join(["cat", str(report_path)]), "reasoning": why})
-    read = response.get("status") == "completed" and response.get("exit_code") == 0
-    summary = _summary_section(str(response["output"])) if read else None
-    return Capture(task, summary, response.get("audit_id"), wanted=True)
+    for command in _summary_reads(task):
+        response = shell.execute({"command": command, "reasoning": why})
+        if response.get("status") != "completed" or response.get("exit_code") == 0:
+            return
+
+
+def _summary_reads(task: dict[str, Any]) -> list[str]:
+    """Return the commands that read a capture's summary, the second where the first finds none."""
+    report_path = str(task.get("report_path") or "")
+    if task.get("state") not in {"COMPLETED", "CLEANING_UP", "DONE"} or not report_path:
+        return []
+    summary_path = report_path.replace("_forensic_report.md", "_executive_summary.md")
+    return [shlex.join(["cat", path]) for path in (summary_path, report_path)]
+
+
+def _capture(task: dict[str, Any], evidence: Evidence) -> Capture:
+    """Return a capture with the summary that is on record."""
+    reads = _summary_reads(task)
+    read = [(i, command) for i, r in evidence.items() if (command := evidence.restored(str(r["command"]))) in reads]
+    if not read:
+        return Capture(task, None, None, wanted=bool(reads))
+    audit_id, command = read[-1]
+    record = evidence[audit_id]
+    if record.get("status") != "completed" or record.get("exit_code") != 0:
+        return Capture(task, None, audit_id, wanted=True)
+    text = evidence.real_output(audit_id) or ""
+    return Capture(task, text if command == reads[0] else _summary_section(text), audit_id, wanted=True)
 
 
 def _summary_section(report: str) -> str | None:
@@ -218,6 +243,7 @@ def _capture_row(capture: Capture) -> dict[str, Any]:
     keys = ("task_id", "target", "state", "outcome", "cleanup_status", "report_path", "local_pcap_path")
     return {
         **{key: capture.task.get(key) for key in keys},
+        "local_pcap_exists": Path(str(capture.task.get("local_pcap_path") or "-")).is_file(),
         "audit_ids": list(capture.task.get("shell_audit_ids") or []),
         "executive_summary": capture.summary,
         "executive_summary_audit_id": capture.summary_audit_id,

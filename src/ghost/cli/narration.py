@@ -23,9 +23,10 @@ from ghost.cli.command_words import label, shortened
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cloud import is_routine
 from ghost.net import name_of
-from ghost.records import Head, short_ids
+from ghost.records import Head
+from ghost.report import place_of
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
-from ghost.text import map_text, plural, visible
+from ghost.text import map_text, plural, short_ids, visible
 
 RULE_WIDTH = 70
 MAX_WIDTH = 120
@@ -443,7 +444,8 @@ class NarratedShell:
 def _named(cause: dict[str, Any], confidence: str) -> str:
     place = " ".join(filter(None, (name_of(cause["resource"]), cause["rule"], cause["direction"])))
     doubt = cause["confidence"] if cause["supported"] else "unsupported"
-    return f"{cause['kind'].replace('_', ' ')} {place}{f' ({doubt})' if doubt != confidence else ''}"
+    where = place_of(cause) if place else ""
+    return f"{cause['kind'].replace('_', ' ')}{where}{place}{f' ({doubt})' if doubt != confidence else ''}"
 
 
 def used_up(turns: Sequence[Turn]) -> str:

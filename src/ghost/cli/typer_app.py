@@ -166,6 +166,22 @@ def investigate(
     raise typer.Exit(investigate(request, workspace))
 
 
+@app.command(epilog="Example: ghost report last --format html --output report.html")
+def report(
+    session: Annotated[str, typer.Argument(help="A session (see: ghost sessions).")],
+    form: Annotated[
+        Literal["md", "html", "json", "text"],
+        typer.Option("--format", "-f", help="md, html (one file, printable), json, or text for a ticket."),
+    ] = "text",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write (default: print it).")] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Print the root-cause report of a session, written again from its records."""
+    from ghost.cli.report_command import report
+
+    report(session, form, output, workspace)
+
+
 @app.command(
     epilog="""\b
 Examples:

@@ -16,7 +16,7 @@ from ghost.records.chain import (
 )
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
 from ghost.records.lock import is_held, is_locked, workspace_lock
-from ghost.records.session_ids import new_session_id, short_ids, valid_session_id
+from ghost.records.session_ids import new_session_id, valid_session_id
 
 __all__ = [
     "ChainedLog",
@@ -36,7 +36,6 @@ __all__ = [
     "read_lines",
     "read_records",
     "read_valid_records",
-    "short_ids",
     "valid_session_id",
     "verify",
     "workspace_lock",

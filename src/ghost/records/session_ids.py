@@ -19,11 +19,6 @@ def new_session_id(moment: datetime, taken: Callable[[str], bool] = lambda _: Fa
     return f"{base}_{number}"
 
 
-def short_ids(text: str, session_id: str) -> str:
-    """Return `text` with the audit ids of a session as their numbers: `#018` for `ghost_20260101_120000_018`."""
-    return re.sub(rf"{re.escape(session_id)}_(\d{{3,}})", r"#\1", text)
-
-
 def valid_session_id(text: str) -> bool:
     """Return whether `text` is safe in a file name: letters, digits, `_`, `-`, `.`, at most 100, no `..`."""
     return _SESSION_ID.fullmatch(text) is not None and ".." not in text

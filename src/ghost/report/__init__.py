@@ -1,5 +1,25 @@
-"""Renders a root-cause report: Markdown, HTML, plain text, and the path as a picture."""
+"""Renders a root-cause report: Markdown, HTML, plain text, and the path as a picture.
 
+Each form is written from the report's JSON alone.
+"""
+
+from ghost.report.capture_plots import drawn
 from ghost.report.path_drawing import STYLE, path_picture
+from ghost.report.rca_content import LAYERS, Content, Files, content_of, place_of
+from ghost.report.rca_markdown import as_markdown
+from ghost.report.rca_page import as_page
+from ghost.report.ticket import as_text
 
-__all__ = ["STYLE", "path_picture"]
+__all__ = [
+    "LAYERS",
+    "STYLE",
+    "Content",
+    "Files",
+    "as_markdown",
+    "as_page",
+    "as_text",
+    "content_of",
+    "drawn",
+    "path_picture",
+    "place_of",
+]

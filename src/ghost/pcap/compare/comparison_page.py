@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ghost.page import Content, Markup, badge, element, facts, section, table
 from ghost.pcap import safe_text
 from ghost.pcap.compare.comparability import incomparable_reason
 from ghost.pcap.compare.comparison_text import METHOD, TWO_PLACES, change, shown, size, verdict
@@ -12,8 +13,7 @@ from ghost.pcap.compare.path_ends_report import ends_headline, ends_html
 from ghost.pcap.compare.rate_comparison import Capture, Difference, gone, only
 from ghost.pcap.findings import Finding
 from ghost.pcap.report.capture_facts import OWNERS, faults
-from ghost.pcap.report.markup import Content, Markup, element
-from ghost.pcap.report.page_frame import badge, facts, page, section, table
+from ghost.pcap.report.page_frame import page
 
 _TONES = {"NEW ISSUE": "REGRESSION", "RESOLVED": "IMPROVEMENT"}
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ghost.page import Content, Markup, element, facts, section, table
 from ghost.pcap import safe_text
 from ghost.pcap.compare.path_ends import OneWay, TwoEnds
 from ghost.pcap.compare.path_faults import direction, faults_between, size_limit
 from ghost.pcap.findings.phrasing import count, duration, rate
 from ghost.pcap.model import Occurrences, Statistics
 from ghost.pcap.report.capture_facts import headline
-from ghost.pcap.report.markup import Content, Markup, element
-from ghost.pcap.report.page_frame import facts, section, table
 from ghost.pcap.safe_text import markdown
 
 _SHOWN = ("kind", "severity", "blame", "title", "who", "evidence", "remediation")

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ghost.errors import CaptureError, GhostError
+from ghost.page import Content, badge, element, table
 from ghost.pcap import safe_text
 from ghost.pcap.file.capture_format import GZIP_MAGIC, HEAD_BYTES, is_capture, needs_conversion
 from ghost.pcap.findings import Finding
@@ -26,9 +27,8 @@ from ghost.pcap.model import CaptureSummary
 from ghost.pcap.report.capture_facts import OWNERS, faults, verdict_word
 from ghost.pcap.report.capture_workers import Outcome, reports
 from ghost.pcap.report.conversation_table import size as in_bytes
-from ghost.pcap.report.markup import Content, element
 from ghost.pcap.report.output_files import Places, clean, prepare, stem_of, write_all
-from ghost.pcap.report.page_frame import badge, page, table
+from ghost.pcap.report.page_frame import page
 from ghost.pcap.report.single_capture import Report, paths_of
 from ghost.pcap.safe_text import code, markdown
 from ghost.text import visible

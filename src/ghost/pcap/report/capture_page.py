@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 
+from ghost.page import Content, Markup, badge, element, facts, section, table
 from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding, Remedy
 from ghost.pcap.findings.phrasing import bit_rate, count, duration, percent, rate
@@ -26,9 +27,8 @@ from ghost.pcap.report.capture_facts import (
 )
 from ghost.pcap.report.conversation_table import conversation_matrix
 from ghost.pcap.report.ladder import ladder_diagram
-from ghost.pcap.report.markup import Content, Markup, element
 from ghost.pcap.report.packet_arrows import Ladder
-from ghost.pcap.report.page_frame import badge, facts, page, section, table, verdict
+from ghost.pcap.report.page_frame import page, verdict
 from ghost.pcap.report.time_charts import Line, TimeAxis, moment, time_chart
 
 _OPEN = 3

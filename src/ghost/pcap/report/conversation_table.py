@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from ghost.page import Markup, element, scrolling
 from ghost.pcap.findings.phrasing import count, percent, rate
 from ghost.pcap.kernels.time_series import PairTraffic, Series
-from ghost.pcap.report.markup import Markup, element
-from ghost.pcap.report.page_frame import scrolling
 
 _WORTH_TELLING_PCT = 0.5
 """Retransmissions from which a cell says so."""

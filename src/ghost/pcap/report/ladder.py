@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ghost.page import Markup, element, scrolling
 from ghost.pcap.findings.phrasing import count, duration
-from ghost.pcap.report.markup import Markup, element
 from ghost.pcap.report.packet_arrows import Arrow, Ladder
-from ghost.pcap.report.page_frame import scrolling
 
 
 def ladder_diagram(ladder: Ladder) -> Markup:

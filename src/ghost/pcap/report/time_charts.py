@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ghost.page import Markup, element
 from ghost.pcap.findings.phrasing import duration
-from ghost.pcap.report.markup import Markup, element
 
 _WIDTH, _HEIGHT = 1000, 160
 """Of the plotting area in its own units; the page stretches it."""

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from ghost.text import one_line, visible
 
 _PIPE = re.compile(r"(?<!\\)\|")
-_ACTIVE = re.compile(r"([\\`*\[\]|!#])")
+_ACTIVE = re.compile(r"([\\`*\[|<&]|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]|_(?!\w)|(?<!\w)_|~(?=~)|^~|^=)")
+"""What starts emphasis, code, links, cells, HTML or entities; at the start of a line headings, quotes and lists."""
 
 
 def text(value: str) -> str:
     """Return one line of prose with Markdown and HTML escaped and control and invisible characters removed."""
-    line = one_line(value, limit=None).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = one_line(value, limit=None)
     return _ACTIVE.sub(r"\\\1", line)
 
 
