@@ -205,7 +205,7 @@ def _box(drawn: _Drawing, hop: Mapping[str, Any], *, is_reached: bool) -> None:
     kind, name = _kind(hop), _string(hop.get("name"))
     drawn.parts.append(
         f'<text x="{BOX_X + 10}" y="{drawn.y}"><tspan class="d">{escape(kind)}</tspan> '
-        f'<tspan class="b">{escape(_fitted(name, room - _measured(kind, 11) - 6, 12.5))}</tspan></text>'
+        f'<tspan class="b">{escape(_fitted(name, room - _measured(kind, 11) - 4, 12))}</tspan></text>'
     )
     if beside:
         style = "e t-no" if is_reached and _stopping(hop) else "e d"
@@ -326,7 +326,16 @@ def _shown(words: str, limit: int) -> str:
 
 def _measured(words: str, size: float) -> float:
     """Return the width of a text in px, on the safe side."""
-    return sum(size * (1.05 if east_asian_width(c) in "WF" else 0.72 if c.isupper() else 0.55) for c in words)
+    return size * sum(map(_width, words))
+
+
+def _width(letter: str) -> float:
+    """Return the width of a letter in em, in a wide font."""
+    if letter in "MWmw@%…—" or east_asian_width(letter) in "WF":
+        return 1.05
+    if letter in "iljtfr.,:;'|!()[] -":
+        return 0.4
+    return 0.76 if letter.isupper() else 0.62
 
 
 def _wrapped(words: str, width: float, size: float, limit: int) -> list[str]:
@@ -339,7 +348,10 @@ def _wrapped(words: str, width: float, size: float, limit: int) -> list[str]:
         else:
             lines.append(word)
     lines = [line for line in lines if line]
-    return lines if len(lines) <= limit else [*lines[: limit - 1], f"{lines[limit - 1]} …"]
+    if len(lines) <= limit:
+        return lines
+    last = lines[limit - 1]
+    return [*lines[: limit - 1], f"{last.rpartition(' ')[0] or last} …"]
 
 
 def _fitted(words: str, width: float, size: float) -> str:
