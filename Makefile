@@ -3,12 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SCENARIO ?= wire-loss
+SCENARIO ?= blocked-port
 
 .PHONY: demo test test-exhaustive test-model lint types contract bench bench-pcap bench-mind fuzz clean lock
 
 demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --brain offline --workspace demo || test $$? -eq 3
+ifeq ($(SCENARIO),blocked-port)
+	@if [ -t 0 ] && [ -t 1 ]; then \
+		printf 'Run the demonstration with a packet capture too (wire-loss, about 15 s, asks for approvals)? [y/N] '; \
+		read -r answer || echo; \
+		case $$answer in [yY]*) $(MAKE) --no-print-directory demo SCENARIO=wire-loss;; esac; \
+	else echo "The demonstration with a packet capture (about 15 s): make demo SCENARIO=wire-loss"; fi
+endif
 
 # What was compiled is kept, whatever the environment says: half of the time to collect the tests.
 test test-exhaustive: export PYTHONDONTWRITEBYTECODE =
@@ -60,20 +67,38 @@ fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.pcap_fuzz hypothesis --runs $(RUNS)
 	$(BIN)/python -m benchmarks.pcap_fuzz atheris --runs $(RUNS)
 
-# Both locks hold hashes and no index address; uv is a development tool only. They are whole, and installed without
-# resolving: for google-auth[requests] pip would take a newer release than the lock's, and lack its hash.
-lock:
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+# Both locks hold hashes and no index address. They are whole, and installed without resolving: for
+# google-auth[requests] pip would take a newer release than the lock's, and lack its hash.
+lock: $(VENV)/.ready-dev
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		--extra fast --extra mind --group build pyproject.toml -o requirements.lock
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		--extra fast --extra mind --extra models --extra postgres --extra cluster --group build --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
+# A step checks what it needs first, so that after a failure or an interrupt make goes on where it was.
 $(VENV)/.ready: requirements.lock pyproject.toml
-	@test -x $(BIN)/python || { echo "Making $(VENV) ..."; $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Ghost needs Python 3.11 or newer; name one with: make PYTHON=python3.12 demo" >&2; exit 1; }; \
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "1/3 Making a Python environment in $(VENV) ..."; \
+		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Ghost needs Python 3.11 or newer; $(PYTHON) is older or missing. Install one, then name it:" \
+			"make demo PYTHON=python3.12." >&2; exit 1; }; \
+		$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make an environment. Install its module venv (Debian, Ubuntu:" \
+			"sudo apt install python3-venv), then run make again." >&2; exit 1; }; \
 		$(PYTHON) -m venv $(VENV); }
-	@echo "Installing what Ghost needs (one to two minutes, once) ..."
-	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock
+	@echo "2/3 Installing packages into $(VENV): 1 to 2 minutes, once; about 110 MB from the index that pip uses ..."
+	@start=$$(date +%s); shown=; [ ! -t 1 ] || shown=yes; \
+		{ PYTHONUNBUFFERED=1 $(BIN)/python -m pip --disable-pip-version-check install --progress-bar off \
+			--no-compile --no-deps --require-hashes -r requirements.lock || echo FAILED; } \
+		| awk -v total="$$(grep -c == requirements.lock)" -v shown="$$shown" ' \
+			/^(Collecting|Ignoring|Processing) / { line = ++count " of " total ": " $$2 } \
+			/^Installing / { line = "writing files" } \
+			/^FAILED/ { failed = 1 } \
+			shown { printf "\r\033[K    %.70s", line; fflush() } \
+			END { if (shown) printf "\r\033[K"; exit failed }' \
+		|| { echo "The packages could not be installed; pip says why above. Check the network (proxy: HTTPS_PROXY;" \
+			"mirror: pip config set global.index-url URL), then run make again." >&2; exit 1; }; \
+		echo "    done in $$(($$(date +%s) - start)) s"
+	@echo "3/3 Installing Ghost itself, from this directory ..."
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
