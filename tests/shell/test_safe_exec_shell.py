@@ -87,7 +87,8 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
     assert sorted(ghost.shell.__all__) == sorted(
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
-            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback", "explain", "whole_output"),
+            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback", "explain"),
+            *("missing_sandbox", "whole_output"),
             *("recorded_output", "printed_output"),
         ]
     )

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+import ghost.shell.run.kernel as kernel_module
 import ghost.shell.run.sandbox as sandbox_module
-from ghost.shell import HitlDecision, SafeExecShell
+from ghost.cli import shell_commands
+from ghost.shell import HitlDecision, SafeExecShell, explain
 from ghost.shell.run.execution import Programs, Run, child_environment, run
 from ghost.shell.run.launcher_program import remove_tree
 from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError, this_kernel
@@ -387,6 +389,49 @@ def test_an_old_landlock_is_used_but_is_not_enough_where_one_is_required(
     with pytest.raises(SandboxUnavailableError, match="cannot deny all writing"):
         go(place, ["true"], mode="required")
     assert go(place, ["ip", "-V"], mode="required").layers == LAYERS  # its filter denies writing by itself
+
+
+@pytest.mark.parametrize(("landlock", "seccomp", "asked"), [(0, False, {"ss", "tshark"}), (2, True, {"tshark"})])
+def test_what_relies_on_a_missing_sandbox_asks_and_all_say_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    landlock: int,
+    seccomp: bool,
+    asked: set[str],
+) -> None:
+    """macOS has no layer at all; before Linux 6.2 only programs that open nothing for writing are held to reading."""
+    lacking = sandbox_module.Kernel(this_kernel().machine, landlock, seccomp, 0)
+    for module in (kernel_module, sandbox_module):
+        monkeypatch.setattr(module, "this_kernel", lambda: lacking)
+    (tmp_path / "a.pcap").write_bytes(b"")
+    shell = SafeExecShell("s1", audit_dir=tmp_path / "audit", roots=[tmp_path])
+    commands = ("ss -tan", f"tshark -r {tmp_path}/a.pcap", "dig example.com", "az vm list", "pcap-forensics --help")
+    risky = {command.split()[0] for command in commands if not shell.runs_unasked(command)}
+    assert risky == asked
+    assert {
+        command.split()[0] for command in commands if explain(command, [tmp_path])["rule"] == "sandbox: none"
+    } == risky
+    over_audit = f"pcap-forensics {tmp_path}/a.pcap --report-dir {tmp_path}"
+    assert "holds the records" in shell.execute({"command": over_audit, "reasoning": "x"})["stderr"] or landlock
+    refused = shell.execute({"command": commands[1], "reasoning": "x"})
+    assert (refused["status"], refused["action"]) == ("denied", "user_abandoned")
+    shell_commands.explain("az vm list", as_json=False)
+    assert "sandbox:        Th" in capsys.readouterr().out
+
+
+@needs_landlock
+@pytest.mark.needs("tshark")
+def test_a_command_approved_for_want_of_a_layer_runs_in_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = sandbox_module.Kernel(this_kernel().machine, 1, True, 0)
+    for module in (kernel_module, sandbox_module):
+        monkeypatch.setattr(module, "this_kernel", lambda: old)
+    shell = SafeExecShell("s1", lambda *_: HitlDecision("approve"), tmp_path / "audit")
+    response = shell.execute({"command": "tshark --version", "reasoning": "x"})
+    assert (response["classification"], response["action"]) == ("RISKY", "user_approved")
+    assert response["sandbox"] == list(LAYERS)
 
 
 @needs_landlock

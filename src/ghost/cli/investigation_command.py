@@ -42,7 +42,7 @@ from ghost.config import Settings
 from ghost.errors import BrainError, GhostError, UsageError
 from ghost.lab import load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock
-from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
+from ghost.shell import HitlCallback, HitlDecision, SafeExecShell, missing_sandbox
 from ghost.text import map_text
 
 SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
@@ -316,7 +316,7 @@ class _Run:
                 else []
             ),
         )
-        for note in self.chosen.notes:
+        for note in (*self.chosen.notes, *filter(None, [missing_sandbox()])):
             self.narration.line(note, style="yellow")
         self.chosen.told()
         if self.is_private:

@@ -18,7 +18,7 @@ from typing import TextIO
 from ghost.cli.shell_options import ShellPrograms, error_text, lab_programs
 from ghost.config import Settings
 from ghost.records import SystemClock, new_session_id
-from ghost.shell import HitlCallback, HitlDecision
+from ghost.shell import HitlCallback, HitlDecision, missing_sandbox
 from ghost.shell import explain as explained
 from ghost.text import visible
 
@@ -193,6 +193,7 @@ def explain(command: str, *, as_json: bool) -> None:
     _line("with", "  ".join(f"{name}={value}" for name, value in verdict["variables"].items()))
     _line("resolves first", "  ".join(verdict["hosts"]))
     _line("how to be SAFE", verdict["fix"] or "")
+    _line("sandbox", missing_sandbox() or "")
 
 
 def _line(name: str, text: str) -> None:

@@ -28,7 +28,7 @@ def bound_socket(settings: Settings) -> socket.socket:
             "makes one), or bind 127.0.0.1 (GHOST_API_HOST)"
         )
     family, address = _address(host, port)
-    listening = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ghost.shell.record.anonymization import TopologyAnonymizer
     from ghost.shell.record.kept_output import printed_output, recorded_output, whole_output
     from ghost.shell.record.truncation import truncate
+    from ghost.shell.run.kernel import missing_sandbox
     from ghost.shell.safe_exec_shell import SafeExecShell
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "TopologyAnonymizer",
     "classify",
     "explain",
+    "missing_sandbox",
     "printed_output",
     "recorded_output",
     "redact",
@@ -40,6 +42,7 @@ __all__ = [
 _MODULES = {
     "SafeExecShell": "ghost.shell.safe_exec_shell",
     "TopologyAnonymizer": "ghost.shell.record.anonymization",
+    "missing_sandbox": "ghost.shell.run.kernel",
     "printed_output": "ghost.shell.record.kept_output",
     "redact": "ghost.redaction",
     "recorded_output": "ghost.shell.record.kept_output",

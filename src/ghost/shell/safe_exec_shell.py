@@ -29,7 +29,7 @@ from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.record.command_output import Output, no_output, process_output
 from ghost.shell.record.kept_output import TOO_LONG, KeptOutput, keep
 from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, run
-from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError
+from ghost.shell.run.sandbox import NO_SANDBOX, Sandbox, SandboxUnavailableError, ask_without_sandbox
 from ghost.shell.run.warm_az import WarmAz
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ class SafeExecShell:
     `program_dirs`: where programs are looked for; default the system directories and the configured az. `own_az`: az
     is the configured one, or the system's, also where `program_dirs` are others; theirs where there is neither.
     `environment`: further variables of child processes. `sandbox`: `auto` applies to SAFE commands the layers there
-    are, `required` runs none of them without, `off` applies none. `runner` has the calling convention of
-    `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the addresses of a host name. `placeholders`:
-    tokens that a model knows by a placeholder only; a command that has one is RISKY once the token stands there.
+    are and asks about those that rely on a missing one, `required` runs none of them without, `off` applies none.
+    `runner` has the calling convention of `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the
+    addresses of a host name. `placeholders`: tokens that a model knows by a placeholder only; a command that has one is
+    RISKY once the token stands there.
     `reads_only`: directories; commands read files there and this session's in the audit directory, and nobody is asked
     about others. Default: a person decides.
 
@@ -290,7 +291,9 @@ class SafeExecShell:
             return replace(decision, classification=FORBIDDEN, tier=0, rule=rule, explanation=foreign)
         unknown = next(filter(None, (each.unknown(command) for each in self._restorers())), None)
         if unknown is None:
-            return self._asked_for_token(decision, command)
+            decision = self._asked_for_token(decision, command)
+            relies_on_it = self._sandbox.mode == "auto" and self._runner is None
+            return ask_without_sandbox(decision) if relies_on_it else decision
         why = f"{unknown} stands for nothing in this session. Use a placeholder of its output, or the name itself."
         return replace(
             decision,
@@ -353,7 +356,7 @@ class SafeExecShell:
                 environment=self._variables_for(decision),
                 timeout_seconds=timeout_seconds,
                 runner=self._runner,
-                sandbox=self._sandbox if decision.classification == SAFE else None,
+                sandbox=self._sandbox if decision.classification == SAFE or decision.rule == NO_SANDBOX else None,
                 warm_az=self._warm_az,
                 cancelled=cancelled,
             )

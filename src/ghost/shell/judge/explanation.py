@@ -32,7 +32,7 @@ _ADDITIONS = (("-c", "4"), ("-r",), ("-i",), ("-a",), ("-o", "/dev/null"), ("-I"
 def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
     """Classification, tier, rule and explanation; `parse`; `safe_form` (or None) and `fix`, which says what to do."""
     places = tuple(map(Path, roots)) if roots is not None else None
-    decision = decide(command, places)
+    decision = _decision(command, places)
     line = parse(command.strip()[:MAX_LENGTH])
     is_open = decision.classification not in (SAFE, FORBIDDEN) and not decision.rule.startswith("policy:")
     safe_form = _nearest_safe(line, decision, places) if is_open else None
@@ -50,6 +50,16 @@ def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str
         "safe_form": safe_form,
         "fix": _fix(decision, safe_form, line),
     }
+
+
+def _decision(command: str, roots: tuple[Path, ...] | None) -> Decision:
+    from ghost.shell.run.kernel import missing_sandbox
+
+    if missing_sandbox() is None:
+        return decide(command, roots)
+    from ghost.shell.run.sandbox import ask_without_sandbox
+
+    return ask_without_sandbox(decide(command, roots))
 
 
 def _tables() -> Mapping[str, Grammar]:
@@ -163,14 +173,14 @@ def _nearest_safe(line: CommandLine, decision: Decision, roots: tuple[Path, ...]
     if not words:
         return None
     other = equivalent_of(words)
-    if other is not None and decide(other, roots).classification == SAFE:
+    if other is not None and _decision(other, roots).classification == SAFE:
         return other
     seen = {words}
     level = [words]
     for _ in range(_STEPS):
         following: list[tuple[str, ...]] = []
         for candidate in level:
-            if decide(shlex.join(candidate), roots).classification == SAFE:
+            if _decision(shlex.join(candidate), roots).classification == SAFE:
                 return shlex.join(candidate)
             if len(seen) > _TRIES:
                 continue

@@ -6,21 +6,21 @@ the kernel does not have is left out and not named: `layers` are those that are 
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import platform
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from ghost.errors import GhostError
+from ghost.shell.judge.decision import RISKY, SAFE, Decision
+from ghost.shell.run.kernel import LANDLOCK_WITH_TRUNCATION, Kernel, missing_sandbox, this_kernel
 from ghost.shell.run.launcher_program import remove_tree
 from ghost.shell.run.sandbox_files import (
     Rights,
@@ -31,35 +31,18 @@ from ghost.shell.run.sandbox_files import (
     landlock_ruleset,
     tree_of,
 )
-from ghost.shell.run.sandbox_filter import MACHINES, SECCOMP_CALL, compile_filter
+from ghost.shell.run.sandbox_filter import SECCOMP_CALL, compile_filter
 from ghost.shell.run.sandbox_policy import CAPABILITIES, Policy, Profile, read_sandbox_policy
 
 _NET_RAW = CAPABILITIES["net_raw"]
 _SYS_ADMIN = 21
-_LANDLOCK_CREATE_RULESET, _MOUNT_SETATTR = 444, 442
-_LANDLOCK_WITH_TRUNCATION = 3
-_PR_GET_SECCOMP = 21
 _PING_GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")
+NO_SANDBOX = "sandbox: none"
+"""The rule that asks about a command which would run SAFE in a sandbox."""
 
 
 class SandboxUnavailableError(GhostError):
     """A sandbox is required, and this system or this program has none."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """The layers this kernel supports. `landlock` is the interface version, 0 for none."""
-
-    machine: str
-    landlock: int
-    seccomp: bool
-    capabilities: int
-    """Those that this process has, as a mask."""
-    mount_attributes: bool = False
-    """Whether a tree of mounts can be made read-only at once (Linux 5.12)."""
-
-    def may(self, capability: int) -> bool:
-        return bool(self.capabilities >> capability & 1)
 
 
 @dataclass(frozen=True)
@@ -75,22 +58,6 @@ class Confinement:
 
 
 UNCONFINED = Confinement()
-
-
-@cache
-def this_kernel() -> Kernel:
-    """Detect the kernel's layers without affecting this process."""
-    machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
-    if sys.platform != "linux" or machine not in MACHINES or sys.maxsize < 2**32:
-        return Kernel(machine, 0, False, 0)
-    libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
-    seccomp = libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff"))
-    libc.syscall(_MOUNT_SETATTR, -1, None, ctypes.c_uint32(0), None, ctypes.c_size_t(0))  # of no size: never valid
-    mount_attributes = ctypes.get_errno() == errno.EINVAL
-    return Kernel(machine, max(version, 0), seccomp, int(effective, 16), mount_attributes)
 
 
 @dataclass(frozen=True)
@@ -122,6 +89,8 @@ class Sandbox:
         if lacking and self.mode == "required":
             raise SandboxUnavailableError(f"{name} cannot be run in a sandbox: {lacking}")
         if nothing:
+            if not foreign_runner:
+                list(self._output_directories(profile, words[1:]))  # the records are kept from the engine here too
             yield UNCONFINED
             return
         scratch = None if profile.read_only else tempfile.mkdtemp(prefix="ghost-")
@@ -243,6 +212,19 @@ class Sandbox:
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
 
 
+def ask_without_sandbox(decision: Decision) -> Decision:
+    """RISKY instead of SAFE where the command relies on a sandbox that this system does not have."""
+    if decision.classification != SAFE or decision.arguments is None or missing_sandbox() is None:
+        return decision
+    profile = read_sandbox_policy().profile_of(decision.arguments[0], decision.arguments[1:])
+    kernel = this_kernel()
+    if profile.runs_unconfined or (kernel.seccomp and _files_stay_writable(kernel, profile) is None):
+        return decision
+    why = f"By its words it only reads, but the sandbox that would hold {decision.program} to that is missing on this "
+    why += "system, or too old. Approve it if you trust the program."
+    return replace(decision, classification=RISKY, tier=3, rule=NO_SANDBOX, explanation=why)
+
+
 def _last_value(option: str, arguments: Sequence[str]) -> str | None:
     """The value of `option`; the last one counts."""
     value = None
@@ -256,7 +238,7 @@ def _last_value(option: str, arguments: Sequence[str]) -> str | None:
 
 def _files_stay_writable(kernel: Kernel, profile: Profile) -> str | None:
     """Why the available layers do not prevent writing; None where they do."""
-    if profile.read_only or kernel.landlock >= _LANDLOCK_WITH_TRUNCATION:
+    if profile.read_only or kernel.landlock >= LANDLOCK_WITH_TRUNCATION:
         return None
     return f"the kernel's Landlock (version {kernel.landlock}) cannot deny all writing; Linux has it since 6.2"
 

@@ -53,6 +53,8 @@ class Profile:
     caches: tuple[str, ...] = ()
     """Directories of the user's cache that it writes."""
     pretends: str = ""
+    runs_unconfined: bool = False
+    """Runs unasked also where the system cannot keep it from writing; others ask there."""
 
 
 @dataclass(frozen=True)
