@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 MAX_DEPTH = 32
@@ -22,6 +23,17 @@ def visible(text: str, keep: str = "") -> str:
 def plural(number: int, noun: str) -> str:
     """Return the number and the noun in the form that fits: `1 step`, `2 steps`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def sentence(text: str) -> str:
+    """Return `text` with a full stop, unless it ends a sentence."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `did you mean X? ` for the known word nearest to a misspelt one; empty if none is near."""
+    near = get_close_matches(word, known, n=1, cutoff=0.7)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def one_line(text: str, limit: int | None = 80) -> str:

@@ -84,11 +84,11 @@ def test_starting_anew_keeps_the_old_session_findable(tmp_path):
     assert not workspace.taken("ghost_20260101_000002")
 
 
-def test_an_unknown_session_names_the_known_ones(tmp_path):
+def test_an_unknown_session_names_the_nearest_one(tmp_path):
     workspace = Workspace(tmp_path)
     save_session(workspace.session_file, session())
-    with pytest.raises(SessionError, match="known here: ghost_20260101_000000"):
-        workspace.find("ghost_1")
+    with pytest.raises(SessionError, match="did you mean ghost_20260101_000000"):
+        workspace.find("ghost_20260101_00000")
 
 
 def test_a_corrupt_current_file_is_set_aside_not_lost(tmp_path):

@@ -31,7 +31,8 @@ def ghost(
 
 
 BAD = {
-    "an unknown scenario": (["investigate", "x", "--lab", "no-such"], 1, "no-such"),
+    "an unknown scenario": (["investigate", "x", "--lab", "blockedport"], 1, "did you mean blocked-port? "),
+    "an unknown scenario to show": (["lab", "show", "blokced-port"], 1, "did you mean blocked-port? "),
     "a missing capture": (["pcap", "missing.pcap"], 1, "missing.pcap"),
     "a file that is no capture": (["pcap", "notes.txt"], 1, "notes.txt"),
     "a directory for a capture": (["pcap", "."], 1, "."),
@@ -50,6 +51,9 @@ BAD = {
     "resume with an end": (["investigate", "--dest", "x", "--resume", "ghost_1"], 2, "--resume"),
     "a directory of audits": (["investigate", "x", "--audit-dir", "audits"], 2, "--workspace DIR"),
     "an unknown command": (["frobnicate"], 2, "frobnicate"),
+    "a misspelt option of pcap": (["pcap", "x.pcap", "--opne"], 2, "did you mean --open? "),
+    "a misspelt command": (["investigat"], 2, "investigate"),
+    "a misspelt option": (["sessions", "--wrkspace", "x"], 2, "Did you mean --workspace? See: ghost sessions --help."),
     "an unknown option": (["sessions", "--frob"], 2, "--frob"),
     "a workspace that is a file": (["investigate", "x", "--lab", "blocked-port", "-w", "notes.txt"], 1, "notes.txt"),
 }
@@ -63,8 +67,7 @@ def test_bad_input_gets_one_clear_line(tmp_path, name):
     assert result.returncode == status, result.stderr
     assert words in result.stderr
     assert "Traceback" not in result.stderr
-    if status == 1:
-        assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+    assert re.fullmatch(r"ghost( pcap)?: .*(: | See: |; give ).*\.\n", result.stderr), "one line with the way out"
 
 
 def test_an_unreadable_setting_names_its_variable(tmp_path):
@@ -78,27 +81,6 @@ def test_an_investigation_that_no_table_lets_begin_says_why(tmp_path):
     assert result.returncode == 1
     assert "GHOST_POLICY_DIR" in result.stderr
     assert "az login" not in result.stderr
-
-
-def test_every_command_shows_help_with_an_example(tmp_path):
-    commands = [
-        ["investigate"],
-        ["sessions"],
-        ["shell", "run"],
-        ["shell", "explain"],
-        ["audit", "show"],
-        ["audit", "verify"],
-        ["audit", "export"],
-        ["lab", "list"],
-        ["lab", "show"],
-    ]
-    top = ghost("--help", cwd=tmp_path)
-    assert top.returncode == 0
-    for command in commands:
-        assert command[0] in top.stdout
-        shown = ghost(*command, "--help", cwd=tmp_path).stdout
-        assert f"Example: ghost {' '.join(command)}" in " ".join(shown.split())
-    assert "usage" in ghost("pcap", "--help", cwd=tmp_path).stdout.lower()
 
 
 def test_the_version_is_printed(tmp_path):
@@ -304,7 +286,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path):
         f"{GHOST} lab list > /dev/full", shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert result.returncode == 1
-    assert result.stderr.splitlines() == ["ghost: No space left on device"]
+    assert result.stderr.splitlines() == ["ghost: No space left on device: make room on the disk."]
 
 
 @pytest.fixture

@@ -138,7 +138,7 @@ def test_a_lab_whose_process_was_killed_is_not_up_and_can_be_put_up_anew(ghost: 
     os.kill(first["pid"], signal.SIGKILL)
     assert ended(first["pid"])
 
-    assert "no lab 'blocked-port' is up; none is up" in ghost("lab", "down", "blocked-port", status=1).stderr
+    assert "no lab 'blocked-port' is up: see ghost lab list." in ghost("lab", "down", "blocked-port", status=1).stderr
     assert [path.name for path in (ghost.labs / "blocked-port").iterdir()] == ["azure"], "its secret does not stay"
     second = json.loads(ghost("lab", "up", "blocked-port", "--json").stdout)
     assert second["pid"] != first["pid"]

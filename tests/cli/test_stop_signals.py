@@ -56,8 +56,8 @@ def test_an_interrupt_at_any_place_of_the_program_ends_with_one_line_and_130(mon
         with monkeypatch.context() as patched:
             patched.setattr(ghost.cli, place, press)
             assert ghost.cli.main(["--help"]) == 130
-        assert capsys.readouterr().err == "ghost: interrupted\n"
+        assert capsys.readouterr().err == "ghost: interrupted.\n"
     with monkeypatch.context() as patched:
         patched.setattr("ghost.cli.typer_app.app", lambda **_: 130)  # what Typer makes of one in a command
         assert ghost.cli.main([]) == 130
-    assert capsys.readouterr().err == "ghost: interrupted\n"
+    assert capsys.readouterr().err == "ghost: interrupted.\n"

@@ -78,9 +78,9 @@ def test_a_scenario_round_trips_through_a_dict_and_through_json(name: str) -> No
     assert lab.world_from_dict(json.loads(json.dumps(scenario.world.to_dict()))) == scenario.world
 
 
-def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(LabError, match=r"no scenario 'nope'.*blocked-port.*wire-loss"):
-        lab.load_scenario("nope")
+def test_an_unknown_scenario_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(LabError, match=r"no scenario 'blockedport': did you mean blocked-port\? see ghost lab list"):
+        lab.load_scenario("blockedport")
 
 
 GOOD = (SCENARIOS / "blocked-port.toml").read_text(encoding="utf-8")

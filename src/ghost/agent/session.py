@@ -20,6 +20,7 @@ from ghost.agent.hypotheses import EvidenceConflict, Hypothesis, HypothesisLog
 from ghost.brain import StatedEnds
 from ghost.errors import RecordError, SessionError
 from ghost.records import Head, read_json, valid_session_id, write_json
+from ghost.text import did_you_mean
 
 AZURE: Final = "Azure"
 """The network name of a session on a real tenant."""
@@ -205,10 +206,10 @@ class Workspace:
                 return archived
             if current is None and self.session_file.exists():
                 return self.session_file
-        known = ", ".join(sorted(self.session_ids())) or "none"
+        near = did_you_mean(session_id, {*self.session_ids(), *self.recorded_ids()})
         raise SessionError(
-            f"no session {session_id!r} in the workspace {self.root}; known here: {known} (see `ghost sessions`, "
-            "or name another with --workspace DIR)"
+            f"no session {session_id!r} in the workspace {self.root}: {near}ghost sessions lists them, --workspace DIR "
+            "names another workspace"
         )
 
     def session_ids(self) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """The command line. Connects the other rooms and turns errors into one clear line.
 
-Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.
+Exit statuses: docs/architecture.md.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(argv)
     except KeyboardInterrupt:
         settle_interrupt()
-        return _end(INTERRUPTED, "interrupted")
+        return _end(INTERRUPTED, "interrupted.")
     finally:
         interrupts.hold()
 
@@ -34,7 +35,7 @@ def _run(argv: Sequence[str] | None) -> int:
     import typer
 
     from ghost.cli.typer_app import app
-    from ghost.text import visible
+    from ghost.text import sentence, visible
 
     _open_closed_streams()
     try:
@@ -44,7 +45,7 @@ def _run(argv: Sequence[str] | None) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except GhostError as failed:
-        return _end(failed.exit_status, visible(str(failed)))
+        return _end(failed.exit_status, sentence(visible(str(failed))))
     except typer.Abort:
         raise KeyboardInterrupt from None
     except typer.TyperException as wrong:
@@ -52,12 +53,12 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         return _end(GhostError.exit_status, None)
     except OSError as failed:
-        return _end(GhostError.exit_status, visible(f"{failed.strerror or failed}{_of_file(failed)}"))
+        return _end(GhostError.exit_status, sentence(visible(_failure(failed))))
     except Exception as defect:
         if os.environ.get("GHOST_TRACEBACK"):
             raise
         what = visible(f"{type(defect).__name__}: {defect}")[:300]
-        return _end(GhostError.exit_status, f"this should not happen ({what}): GHOST_TRACEBACK=1 shows where")
+        return _end(GhostError.exit_status, f"this should not happen ({what}): GHOST_TRACEBACK=1 shows where.")
 
 
 def _open_closed_streams() -> None:
@@ -85,12 +86,23 @@ def _end(status: int, message: str | None) -> int:
     return status
 
 
-def _of_file(failed: OSError) -> str:
-    return f": {failed.filename}" if failed.filename else ""
+def _failure(failed: OSError) -> str:
+    """The system's error and the way out."""
+    what = f"{failed.strerror or failed}{f': {failed.filename}' if failed.filename else ''}"
+    way = {
+        errno.ENOSPC: "make room on the disk",
+        errno.EACCES: "check its owner and mode",
+        errno.ENOENT: "check its name",
+    }
+    return f"{what}: {way.get(failed.errno or 0, 'check the path and what the system allows')}"
 
 
 def _usage(wrong: Exception) -> str:
     """The usage error and where to find help."""
-    message = getattr(wrong, "format_message", lambda: str(wrong))()
+    from ghost.text import sentence
+
+    message = " ".join(getattr(wrong, "format_message", lambda: str(wrong))().split())
+    if near := getattr(wrong, "possibilities", None):
+        message = f"{wrong.args[0]}. Did you mean {' or '.join(sorted(near))}?"
     context = getattr(wrong, "ctx", None)
-    return f"{message} See: {context.command_path if context else 'ghost'} --help"
+    return f"{sentence(message)} See: {context.command_path if context else 'ghost'} --help."

@@ -37,7 +37,7 @@ from ghost.lab import (
     tape_names,
 )
 from ghost.records import private_dir, read_json, write_json
-from ghost.text import visible
+from ghost.text import did_you_mean, visible
 
 GHOST: Final = (sys.executable, "-I", "-c", "import sys; from ghost.cli import main; sys.exit(main())")
 STDOUT: Final = Path("-")
@@ -145,7 +145,9 @@ def _files(patterns: Sequence[str]) -> list[str]:
         else:
             matching = [name for name in own if fnmatchcase(name, pattern)]
         if not matching:
-            raise UsageError(f"no scenario matches {pattern!r}: see ghost lab list, or give files (./mine/*.toml)")
+            raise UsageError(
+                f"no scenario fits {pattern!r}: {did_you_mean(pattern, own)}see ghost lab list, or name ./mine/*.toml"
+            )
         found.update(dict.fromkeys(matching))
     return list(found)
 

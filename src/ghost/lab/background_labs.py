@@ -26,6 +26,7 @@ from ghost.lab.launchers import RunningLab, as_it_runs, write_programs
 from ghost.lab.scenario import Scenario
 from ghost.policy import from_dict
 from ghost.records import private_dir, read_json
+from ghost.text import did_you_mean
 
 PROGRAM = "ghost.lab.arm.daemon"
 START_SECONDS = 20.0
@@ -142,8 +143,7 @@ def _take_down(name: str) -> RunningEmulator:
     if state is None:
         if (directory / STATE).exists() and not is_up(directory):
             _clear(directory)  # its process was killed: what it held is not to stay
-        up = ", ".join(running_labs())
-        raise LabError(f"no lab {name!r} is up; " + (f"up: {up}" if up else "none is up"))
+        raise LabError(f"no lab {name!r} is up: {did_you_mean(name, running_labs())}see ghost lab list")
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
     while is_up(directory):

@@ -27,6 +27,7 @@ from ghost.lab.world import World
 from ghost.lab.world_validation import check_world
 from ghost.net import dns_name
 from ghost.policy import from_dict, to_dict
+from ghost.text import did_you_mean
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 TAPES = Path(__file__).parent / "tapes" / "library"
@@ -175,7 +176,7 @@ def load_case(name: str) -> Scenario | TapeScenario:
         return read_case(path)
     known = dict.fromkeys(scenario_names(), SCENARIOS) | dict.fromkeys(tape_names(), TAPES)
     if name not in known:
-        raise LabError(f"there is no scenario {name!r}; there are {', '.join(known)}")
+        raise LabError(f"there is no scenario {name!r}: {did_you_mean(name, known)}see ghost lab list")
     return read_case(known[name] / f"{name}.toml")
 
 

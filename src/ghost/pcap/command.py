@@ -14,13 +14,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import ghost
 from ghost.errors import GhostError, UsageError, settle_interrupt
 from ghost.pcap.garbage_collection import tune_process
 from ghost.pcap.report.output_files import Places, prepare, stem_of, write_all
-from ghost.text import visible
+from ghost.text import did_you_mean, sentence, visible
 
 Opener = Callable[[Path], None]
 """Shows a page to the person at the terminal."""
@@ -96,50 +96,67 @@ def main(argv: Sequence[str] | None = None, *, program: str = "pcap-forensics", 
     return status
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong with the words in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        option = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+        near = did_you_mean(option, self._option_string_actions)
+        self.exit(2, f"{self.prog}: {visible(message)}: {near}see {self.prog} --help.\n")
+
+
 def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
     open_example = OPEN_EXAMPLE.format(program=program) if can_open else ""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program,
         description=DESCRIPTION,
         epilog=EXAMPLES.format(program=program, open_example=open_example),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
     parser.add_argument(
         "capture",
         type=Path,
         metavar="CAPTURE",
-        help="the capture file, - for standard input, or a folder of captures; with --compare, the baseline",
+        help="A capture file, - for standard input, or a folder of captures; with --compare, the baseline.",
     )
-    parser.add_argument("--compare", type=Path, metavar="CURRENT", help="compare CAPTURE with this capture")
+    parser.add_argument("--compare", type=Path, metavar="CURRENT", help="Compare CAPTURE with this capture.")
     parser.add_argument(
         "--ends",
         action="store_true",
-        help="with --compare: the captures are the two ends of one path (detected automatically if they share packets"
-        " and hold at most three million)",
+        help="With --compare: the captures are the two ends of one path (detected automatically if they share packets"
+        " and hold at most three million).",
     )
-    parser.add_argument("--semantic-dir", type=Path, metavar="DIR", help="where semantic files go (default: here)")
-    parser.add_argument("--report-dir", type=Path, metavar="DIR", help="where reports go (default: here)")
+    parser.add_argument(
+        "--semantic-dir", type=Path, metavar="DIR", help="Write semantic files to this directory (default: this one)."
+    )
+    parser.add_argument(
+        "--report-dir", type=Path, metavar="DIR", help="Write reports to this directory (default: this one)."
+    )
     parser.add_argument(
         "--narrator",
         choices=("offline",),
         default="offline",
-        help="author of the prose (default: offline, from the findings alone)",
+        help="Author of the prose (default: offline, from the findings alone).",
     )
     parser.add_argument(
-        "--jobs", type=_count, default=1, metavar="N", help="analyse N captures of a folder at once (default: 1)"
+        "--jobs", type=_count, default=1, metavar="N", help="Analyse N captures of a folder at once (default: 1)."
     )
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
-        help="analyse each capture on a worker of the Dask cluster at ADDRESS; workers must be able to read it",
+        help="Analyse each capture on a worker of the Dask cluster at ADDRESS; workers must be able to read it.",
     )
     output = parser.add_mutually_exclusive_group()
-    output.add_argument("--findings", action="store_true", help="print the findings as JSON and write no file")
-    output.add_argument("--json", action="store_true", help="print findings and paths of the written files as JSON")
+    output.add_argument("--findings", action="store_true", help="Print the findings as JSON and write no file.")
+    output.add_argument("--json", action="store_true", help="Print findings and paths of the written files as JSON.")
     if can_open:
-        parser.add_argument("--open", action="store_true", help="show the HTML report when it is written")
-    parser.add_argument("--version", action="version", version=f"{program} {ghost.__version__}")
+        parser.add_argument("--open", action="store_true", help="Show the HTML report when it is written.")
+    parser.add_argument(
+        "--version", action="version", version=f"{program} {ghost.__version__}", help="Print the version and exit."
+    )
     return parser
 
 
@@ -286,5 +303,5 @@ def _print_json(document: Mapping[str, Any]) -> None:
 
 def _complain(program: str, message: str, status: int) -> int:
     """Print one line on standard error and return `status`; control characters of file names are escaped."""
-    sys.stderr.write(f"{program}: {visible(message)}\n")
+    sys.stderr.write(f"{program}: {sentence(visible(message))}\n")
     return status
