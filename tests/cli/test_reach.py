@@ -60,6 +60,7 @@ def test_where_configuration_lets_it_pass_it_says_what_it_does_not_show(tmp_path
 def test_all_tells_who_reaches_a_destination(tmp_path):
     asked = ("reach", "any", "redis-cache-01", "6379", "--lab", "blocked-port", "--all")
     result = ghost(*asked, cwd=tmp_path, in_process=True, **FAST)
+    assert result.returncode == 4, "the highest of the sources"
     title, _, *rows, records = result.stdout.splitlines()
     assert "(SIMULATED)" in title
     assert records.startswith("Records: ghost audit show reach_")
@@ -131,7 +132,7 @@ def test_names_of_azure_are_shown_as_text_and_never_taken_for_options(tmp_path, 
     )
     monkeypatch.setattr(reach_command, "_Reader", lambda *_: reader)
     asked = reach_command.Question("any", "10.0.0.4", 80, "tcp", None, (), True, False)
-    assert reach_command.reach(asked, tmp_path) == 0
+    assert reach_command.reach(asked, tmp_path) == 3
     shown = capsys.readouterr().out
     assert "[red] (10.0.0.5)" in shown
     assert "fd00" not in shown  # no packet is of both families

@@ -88,7 +88,7 @@ class Question:
 def reach(question: Question, workspace_option: Path | None) -> int:
     """Print the way of a packet. Returns 0 if it passes, 3 if that is not known, 4 if it is blocked.
 
-    Without a port, of all ports; with `from_all` of all sources, and 0.
+    Without a port, of all ports; with `from_all` of all sources: the highest.
     """
     protocol = _protocol(question)
     for text in question.assume:
@@ -124,12 +124,9 @@ def reach(question: Question, workspace_option: Path | None) -> int:
     network = _with(network, changes)
     told = _Told(network, destination, reader.asked_of, reader.session_id, [str(change) for change in changes])
     if question.from_all:
-        told.parts(sources_of(network, flows[0], public), "sources", question)
-        return 0
+        return told.parts(sources_of(network, flows[0], public), "sources", question)
     if question.port is None and flows[0].has_ports:
-        parts = ports_to(network, flows[0])
-        told.parts(parts, "ports", question)
-        return max(STATUS[part.walk.outcome] for part in parts)
+        return told.parts(ports_to(network, flows[0]), "ports", question)
     walked, faults = walk(network, flows[0]), explain(network, flows[0])
     told.walk(walked, faults, question)
     return STATUS[walked.outcome]
@@ -281,11 +278,12 @@ class _Told:
             out.print(Text(f"Azure's rule: {walked.blocker.page}", style="dim"))
         self._end(out)
 
-    def parts(self, parts: list[Part], of: str, question: Question) -> None:
-        """Print what ends alike: sources, or ports."""
+    def parts(self, parts: list[Part], of: str, question: Question) -> int:
+        """Print what ends alike: sources, or ports. Returns the highest exit status of the parts."""
+        status = max(STATUS[part.walk.outcome] for part in parts)
         if question.as_json:
             _print_json([{of: part.of, **self._as_dict(part.walk, [])} for part in parts])
-            return
+            return status
         out = self._begin(f"{_asked(self.network, question, self.destination)}: {of}")
         table = _table(of, "outcome")
         for part in sorted(parts, key=lambda part: STATUS[part.walk.outcome]):
@@ -294,6 +292,7 @@ class _Told:
             table.add_row(Text(", ".join(members[:MAX_SHOWN]) + more), _summary(part.walk))
         out.print(table)
         self._end(out)
+        return status
 
     def _begin(self, title: str) -> Console:
         out = to_stdout()
