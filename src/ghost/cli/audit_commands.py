@@ -122,6 +122,7 @@ def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, A
 def show(session_id: str, workspace_option: Path | None, *, full: str | None, as_json: bool) -> None:
     """List the records of a session, or print the `full` output of one of them."""
     paths = _open_records(session_id, workspace_option).paths
+    session_id = paths.session_id
     evidence = Evidence(paths.shell_audit)
     if full is not None:
         text = evidence.whole_output(_audit_id(full, evidence, session_id))
@@ -198,6 +199,7 @@ def export(session_id: str, target: Path | None, workspace_option: Path | None, 
     Unless it stays `local`, tokens that look like secrets have placeholders in it; the check is made before.
     """
     records = _open_records(session_id, workspace_option)
+    session_id = records.paths.session_id
     checks = records.checks()
     ok = all(check.ok for check in checks)
     changed: list[str] = []
@@ -315,6 +317,7 @@ def _list_of(checks: list[Check]) -> list[dict[str, Any]]:
 def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> int:
     """Verify a session. Returns exit status 0, or 1 where a check fails."""
     records = _open_records(session_id, workspace_option)
+    session_id = records.paths.session_id
     checks = records.checks()
     ok = all(check.ok for check in checks)
     cut_off = [record for record in Evidence(records.paths.shell_audit).values() if _is_interrupted(record)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
+from ghost.cli.shell_completion import LAST, recorded_sessions
 from ghost.config import Settings
 from ghost.errors import SessionError
 from ghost.records import valid_session_id
@@ -15,22 +16,55 @@ REACH: Final = "reach_"
 """The beginning of the ids of sessions of `ghost reach`."""
 NEEDS: Final = " needs: "
 """Between a walk's question and what is read for it, in the reasoning of its reads."""
+MAX_SHOWN: Final = 3
+"""Of sessions that fit a part of an id."""
 
 
 def open_workspace(given: Path | None, settings: Settings) -> Workspace:
     return Workspace((given or settings.workspace).absolute())
 
 
-def workspace_of(session_id: str, given: Path | None, settings: Settings) -> tuple[Workspace, Path]:
-    """The workspace that holds a session, and the session's file.
+def workspace_of(named: str, given: Path | None, settings: Settings) -> tuple[Workspace, Path]:
+    """The workspace that holds an investigation, and the session's file. `named` as in `session_named`.
 
-    Where none was named and the current directory does not hold it, the directories in it are looked at, so that
-    a session of `make demo` is found from the checkout. Raises `SessionError` where nothing holds it.
+    Raises `SessionError` where nothing holds it.
+    """
+    workspace, session_id = session_named(named, given, settings, investigations=True)
+    return workspace, workspace.find(session_id)
+
+
+def session_named(
+    named: str, given: Path | None, settings: Settings, *, investigations: bool = False
+) -> tuple[Workspace, str]:
+    """The workspace and the id of a session; what names none stays as it is.
+
+    A session is named by its id, a unique beginning or end of it, or `last`: the newest, with `investigations` the
+    newest of those. Where no workspace was given and the current directory does not hold it, the directories in it are
+    looked at, so that a session of `make demo` is found from the checkout. Raises `SessionError` where several fit.
     """
     workspace = open_workspace(given, settings)
     inner = () if given else (Workspace(audit.parent) for audit in sorted(workspace.root.glob("*/audit")))
-    holder = next((one for one in (workspace, *inner) if one.taken(session_id)), workspace)
-    return holder, holder.find(session_id)
+    places = {place: _known(place, investigations) for place in (workspace, *inner)}
+    for place, known in places.items():
+        if named in known:
+            return place, named
+    for place, known in places.items():
+        fitting = known[-1:] if named == LAST else [i for i in known if i.startswith(named) or i.endswith(named)]
+        if len(fitting) > 1 and named:
+            shown = ", ".join(fitting[-MAX_SHOWN:])
+            raise SessionError(f"{named!r} fits {len(fitting)} sessions: give more of the id, such as {shown}")
+        if fitting and named:
+            return place, fitting[0]
+    return workspace, named
+
+
+def _known(workspace: Workspace, investigations: bool) -> list[str]:
+    """The ids of a workspace, the newest last."""
+    ids = recorded_sessions(workspace.root)
+    current = workspace.current_id()
+    if current is not None and current not in ids:
+        ids.append(current)
+    return [one for one in ids if one.startswith("ghost_") or not investigations]
 
 
 @dataclass(frozen=True)
@@ -48,13 +82,14 @@ class Recorded:
         return verify_session(self.session, self.paths, checksum_holds=self.intact)
 
 
-def recorded(session_id: str, given: Path | None, settings: Settings) -> Recorded:
-    """Raises `SessionError` where no record of that id exists."""
+def recorded(named: str, given: Path | None, settings: Settings) -> Recorded:
+    """The records of a session; `named` as in `session_named`. Raises `SessionError` where there are none."""
+    workspace, session_id = session_named(named, given, settings)
     try:
-        workspace, path = workspace_of(session_id, given, settings)
+        path = workspace.find(session_id)
         session, intact = load_session(path)
     except SessionError:
-        paths = SessionPaths(open_workspace(given, settings).audit_dir, session_id)
+        paths = SessionPaths(workspace.audit_dir, session_id)
         if not valid_session_id(session_id) or not (paths.shell_audit.is_file() or paths.intent.is_file()):
             raise
         return Recorded(paths)

@@ -1,74 +1,119 @@
-"""The commands of `ghost`, each with one example."""
+"""The commands of `ghost`, each with examples in its help."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from ghost import __version__
+from ghost.cli.shell_completion import investigations, scenarios, sessions
 from ghost.errors import UsageError
 
-# `\b` keeps the lines of a paragraph apart.
-EXAMPLES = """\b
-Examples:
-  ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
-  ghost investigate --resume SESSION     (resumes an interrupted session)
-  ghost investigate "vm-a cannot reach vm-b on 443" --brain gemini     (a model investigates)
-  ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port
-  ghost sessions
-  ghost pcap capture.pcap --report-dir reports
-  ghost shell run "ss -tln"
-  ghost shell explain "dig example.com"
-  ghost audit show SESSION
-  ghost audit verify SESSION
-  ghost audit export SESSION --output case-4711.zip
-  ghost eval --brain offline             (scores a brain on all scenarios)
-  ghost lab list
-  ghost lab show blocked-port
-  eval "$(ghost lab up blocked-port)"    (your own az on a simulated Azure)
-  ghost lab down blocked-port
-  ghost serve                            (dashboard at http://localhost:8000/ui)
-  ghost search "redis port 6379 denied"
-  ghost interrupts
-  ghost answer q:1732264000000 "port: 6379"
-  ghost tasks
-  ghost ingest "the firewall change at 14:00 is done"
-  ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg
-  ghost export memories.jsonl
-"""
+PANELS = {
+    "Investigate": ("investigate", "reach", "report", "ask", "doctor"),
+    "Captures": ("pcap",),
+    "Shell and records": ("shell", "sessions", "audit"),
+    "Memory and background loop": (
+        *("serve", "run", "tasks", "interrupts", "answer"),
+        *("ingest", "scrape", "search", "export", "import"),
+    ),
+    "Lab and evaluation": ("lab", "eval"),
+}
+"""The commands by panel of `ghost --help`, in the order shown; those that do not exist are left out."""
+
+
+class Panels(TyperGroup):
+    """A group whose help lists the commands in panels, without boxes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for option in self.params:
+            if option.name == "show_completion":  # Typer's own help takes two lines
+                option.help = "Show the completion script of the current shell."  # type: ignore[attr-defined]
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return [name for names in PANELS.values() for name in names if name in self.commands]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        width = max(map(len, self.commands))
+        for panel, names in PANELS.items():
+            with formatter.section(panel):
+                limit = formatter.width - 6 - width
+                found = [(name, self.commands[name]) for name in names if name in self.commands]
+                formatter.write_dl([(name.ljust(width), command.get_short_help_str(limit)) for name, command in found])
+
+
+def _examples(*lines: str, heading: str = "Examples:") -> str:
+    """The epilog of a command; `\\b` keeps its lines apart. tests/cli/test_examples.py runs each."""
+    return "\n".join(["\b", heading, *(f"  {line}" for line in lines)])
+
 
 app = typer.Typer(
     name="ghost",
-    epilog=EXAMPLES,
+    cls=Panels,
+    epilog=_examples(
+        "ghost investigate --lab blocked-port     # a simulated network, no account",
+        heading="Example (others are in the help of each command):",
+    ),
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-shell_app = typer.Typer(rich_markup_mode=None, help="Run or explain one command in the safe shell.")
-audit_app = typer.Typer(rich_markup_mode=None, help="Show, verify and export the records of a session.")
-lab_app = typer.Typer(rich_markup_mode=None, help="Simulated networks for practice.")
+shell_app = typer.Typer(
+    rich_markup_mode=None,
+    help="Run or explain one command in the safe shell.",
+    epilog=_examples('ghost shell run "ss -tln"', 'ghost shell explain "dig example.com"'),
+)
+audit_app = typer.Typer(
+    rich_markup_mode=None,
+    help="Show, verify and export the records of a session.",
+    epilog=_examples("ghost audit show last", "ghost audit verify last"),
+)
+lab_app = typer.Typer(
+    rich_markup_mode=None,
+    help="List, show and start simulated networks for practice.",
+    epilog=_examples("ghost lab list", "ghost lab show blocked-port"),
+)
 app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
 app.add_typer(lab_app, name="lab")
 
 WorkspaceOption = Annotated[
     Path | None,
-    typer.Option("--workspace", "-w", help="Where session, audit and captures live (default: this directory)."),
+    typer.Option("--workspace", "-w", help="Directory of session, audit and captures (default: this one)."),
 ]
 PrivateOption = Annotated[
     bool,
     typer.Option(
         "--private",
-        help="Private mode: placeholders for private addresses, subnets and ids of resources (also: GHOST_PRIVATE=1).",
+        help="Record placeholders for private addresses, subnets and ids of resources (also: GHOST_PRIVATE=1).",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
-SessionArgument = Annotated[str, typer.Argument(help="A session id (see: ghost sessions).")]
+SESSION_HELP = "A session id (see: ghost sessions), its unique beginning or end, or `last` for the newest."
+SessionArgument = Annotated[str, typer.Argument(help=SESSION_HELP, autocompletion=sessions)]
+LabOption = Annotated[
+    str | None,
+    typer.Option("--lab", help="Use a simulated network (see: ghost lab list).", autocompletion=scenarios),
+]
+ScenarioArgument = Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).", autocompletion=scenarios)]
+BrainOption = Annotated[
+    str | None,
+    typer.Option(
+        "--brain",
+        help="Who investigates: offline, gemini, openai, anthropic, ollama, or auto, which is gemini with "
+        "GEMINI_API_KEY, else offline (also: GHOST_BRAIN).",
+    ),
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", help="Name the model of that provider (also: GHOST_LLM_MODEL).")
+]
 
 
 def _version(wanted: bool) -> None:
@@ -92,55 +137,65 @@ def ghost(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Investigates network failures: a symptom in, a root-cause report out whose every statement cites a record."""
+    """Find the cause of a network failure; each statement cites a record."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 @app.command(
-    epilog='Example: ghost investigate "VMs in prod-subnet cannot reach redis on port 6379" --lab blocked-port'
+    epilog=_examples(
+        'ghost investigate "web-vm-01 cannot reach redis on 6379" --lab blocked-port',
+        "ghost investigate --source web-vm-01 --dest 10.20.2.5 --port 6379",
+        "ghost investigate --resume last",
+        'ghost investigate "vm-a cannot reach vm-b on 443" --brain gemini',
+    )
 )
 def investigate(
     symptom: Annotated[str | None, typer.Argument(help="What fails, in your words; asked for if omitted.")] = None,
-    source: Annotated[str, typer.Option("--source", help="Who sends: a name or an address; wins over the words.")] = "",
-    dest: Annotated[str, typer.Option("--dest", help="Who is to be reached; with it the words may be left out.")] = "",
-    port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Destination port.")] = None,
+    source: Annotated[
+        str, typer.Option("--source", help="The sender, a name or an address; wins over the symptom.")
+    ] = "",
+    dest: Annotated[str, typer.Option("--dest", help="The destination; with it the symptom may be left out.")] = "",
+    port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="The destination port.")] = None,
     protocol: Annotated[
-        Literal["tcp", "udp", "icmp"] | None, typer.Option("--protocol", case_sensitive=False, help="Of the traffic.")
+        Literal["tcp", "udp", "icmp"] | None,
+        typer.Option("--protocol", case_sensitive=False, help="The protocol that fails."),
     ] = None,
-    lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
-    resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Resume a session.")] = None,
-    brain: Annotated[
+    lab: LabOption = None,
+    resume: Annotated[
         str | None,
         typer.Option(
-            "--brain",
-            help="offline, gemini, openai, anthropic, ollama, or auto: gemini with GEMINI_API_KEY, else offline "
-            "(also: GHOST_BRAIN).",
+            "--resume",
+            metavar="SESSION",
+            help="Continue a session: its id, a unique beginning or end of it, or `last`.",
+            autocompletion=investigations,
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="The provider's model (also: GHOST_LLM_MODEL).")] = None,
+    brain: BrainOption = None,
+    model: ModelOption = None,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0.001, help="US dollars the model may cost (also: GHOST_MAX_COST)."),
+        typer.Option("--max-cost", min=0.001, help="US dollars that the model may cost (also: GHOST_MAX_COST)."),
     ] = None,
     workspace: WorkspaceOption = None,
     max_turns: Annotated[
-        int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to continue.")
+        int | None,
+        typer.Option("--max-turns", min=1, help="Turns before it asks to continue (default: GHOST_MAX_TURNS or 50)."),
     ] = None,
     private: PrivateOption = False,
-    json_: Annotated[bool, typer.Option("--json", help="The report as JSON on standard output.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Each command whole, with its reason, class and audit id.")
+        bool, typer.Option("--verbose", "-v", help="Show each command whole, with its reason, class and audit id.")
     ] = False,
     json_events: Annotated[
-        bool, typer.Option("--json-events", help="A line of JSON on standard output for each event, as it happens.")
+        bool, typer.Option("--json-events", help="Print a line of JSON for each event, as it happens.")
     ] = False,
     audit_dir: Annotated[  # noqa: ARG001 - its callback reads it
         str | None,
         typer.Option("--audit-dir", envvar="GHOST_AUDIT_DIR", hidden=True, callback=_no_audit_dir),
     ] = None,
 ) -> None:
-    """Investigate a network failure, in Azure or in the lab.
+    """Find the cause of a failure, in Azure or in the lab.
 
     Exit status: 0 concluded (a cause found, or healthy), 3 inconclusive, 1 failed, 2 usage error, 130 interrupted.
     """
@@ -148,7 +203,12 @@ def investigate(
     from ghost.brain import StatedEnds
     from ghost.cli.brain_choice import Wish
     from ghost.cli.investigation_command import Request, investigate
+    from ghost.cli.session_records import session_named
+    from ghost.config import Settings
 
+    if resume:
+        settings = Settings(workspace=workspace) if workspace else Settings()
+        _, resume = session_named(resume, workspace, settings, investigations=True)
     wish = Wish(brain, model, max_cost, resume)
     source, dest = (" ".join(without_secrets(end).split()) for end in (source, dest))
     request = Request(
@@ -183,24 +243,23 @@ def report(
 
 
 @app.command(
-    epilog="""\b
-Examples:
-  ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port
-  ghost reach web-vm-01 redis-cache-01 --lab blocked-port              (every port)
-  ghost reach any redis-cache-01 6379 --all --lab blocked-port         (every source)
-  ghost reach web-vm-01 redis-cache-01 6379 --lab blocked-port \\
-    --assume "no-rule cache-nsg close-legacy-ports" \\
-    --assume "route prod-routes to-cache 10.20.2.0/24 VirtualAppliance 10.20.3.10"
-"""
+    epilog=_examples(
+        "ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port",
+        "ghost reach web-vm-01 redis-cache-01 --lab blocked-port             # every port",
+        "ghost reach any redis-cache-01 6379 --all --lab blocked-port        # every source",
+        "ghost reach web-vm-01 redis-cache-01 6379 --lab blocked-port \\",
+        '  --assume "no-rule cache-nsg close-legacy-ports" \\',
+        '  --assume "route prod-routes to-cache 10.20.2.0/24 VirtualAppliance 10.20.3.10"',
+    )
 )
 def reach(
-    source: Annotated[str, typer.Argument(help="A machine, an interface or a private address; with --all: any.")],
-    destination: Annotated[str, typer.Argument(help="The same, or a DNS name.")],
+    source: Annotated[str, typer.Argument(help="A machine, an interface or a private address; `any` with --all.")],
+    destination: Annotated[str, typer.Argument(help="A machine, an interface, an address or a DNS name.")],
     port: Annotated[
-        int | None, typer.Argument(min=1, max=65535, help="Destination port; every port if omitted.")
+        int | None, typer.Argument(min=1, max=65535, help="The destination port; every port if omitted.")
     ] = None,
-    protocol: Annotated[str, typer.Option("--protocol", help="tcp, udp or icmp.")] = "tcp",
-    lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
+    protocol: Annotated[str, typer.Option("--protocol", help="The protocol: tcp, udp or icmp.")] = "tcp",
+    lab: LabOption = None,
     assume: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,14 +268,18 @@ def reach(
             help="Walk as if this were changed; may be repeated; `--assume help` lists the forms.",
         ),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every source: interfaces, sites, the internet.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Walk from every source: interfaces, sites, the internet.")
+    ] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Show whether configuration lets a packet pass there and back, and what blocks it first.
+    """Show whether configuration lets a packet pass.
+
+    Walks there and back, and names what blocks it first.
 
     Changes nothing and needs no approval: reads your tenant, through your az login, with SAFE commands.
-    Exit status: 0 passes, 3 unknown, 4 blocked, 2 usage error, 1 failed; with --all 0 for any outcome.
+    Exit status: 0 passes, 3 unknown, 4 blocked, 2 usage error, 1 failed; of several ports or sources the highest.
     """
     from ghost.cli.reach_command import Question
     from ghost.cli.reach_command import reach as reached
@@ -225,37 +288,45 @@ def reach(
     raise typer.Exit(reached(question, workspace))
 
 
-@app.command("eval", epilog='Example: ghost eval --scenarios "blocked-*" --brain offline --json score.json')
+@app.command("eval", epilog=_examples('ghost eval --scenarios "blocked-*" --brain offline --json score.json'))
 def evaluate(
-    more: Annotated[list[str] | None, typer.Argument(metavar="SCENARIO", help="More scenarios.")] = None,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="SCENARIO", help="More scenarios.", autocompletion=scenarios)
+    ] = None,
     scenarios: Annotated[
         list[str] | None,
         typer.Option(
-            "--scenarios", metavar="GLOB|FILE", help="Names of scenarios, or files; may be repeated (default: all)."
+            "--scenarios", metavar="GLOB|FILE", help="Names or files of scenarios; may be repeated (default: all)."
         ),
     ] = None,
-    brain: Annotated[str | None, typer.Option("--brain", help="As of ghost investigate (also: GHOST_BRAIN).")] = None,
-    model: Annotated[str | None, typer.Option("--model", help="The provider's model (also: GHOST_LLM_MODEL).")] = None,
+    brain: BrainOption = None,
+    model: ModelOption = None,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.001, help="US dollars the model may cost, per investigation.")
+        float | None,
+        typer.Option("--max-cost", min=0.001, help="US dollars that the model may cost in each investigation."),
     ] = None,
     wordings: Annotated[
-        Literal["first", "all"], typer.Option("--wordings", help="The first symptom of a scenario, or all.")
+        Literal["first", "all"], typer.Option("--wordings", help="Use the first symptom of a scenario, or all.")
     ] = "first",
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Investigations of each wording.")] = 1,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Investigations at once.")] = 2,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds an investigation may take.")] = 600.0,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of investigations of each wording.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Number of investigations at once.")] = 2,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds that an investigation may take.")
+    ] = 600.0,
     json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write rows and summary; - for standard output.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write rows and summary to a file, or to standard output (-)."),
     ] = None,
     fail_under: Annotated[
-        float | None, typer.Option("--fail-under", min=0, max=100, help="Exit 1 below this percentage of right causes.")
+        float | None,
+        typer.Option("--fail-under", min=0, max=100, help="Exit with 1 below this percentage of right causes."),
     ] = None,
     workspace: Annotated[
-        Path | None, typer.Option("--workspace", "-w", help="Keep sessions and reports here (default: delete them).")
+        Path | None,
+        typer.Option("--workspace", "-w", help="Keep sessions and reports in this directory (default: delete them)."),
     ] = None,
 ) -> None:
-    """Measure a brain on simulated networks, whose faults are known.
+    """Measure a brain on networks with known faults.
 
     Exit status: 0 when it ran, whatever the score; see --fail-under.
     """
@@ -270,23 +341,23 @@ def evaluate(
     )
 
 
-@app.command(epilog="Example: ghost sessions --workspace demo")
-def sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+@app.command("sessions", epilog=_examples("ghost sessions", "ghost sessions --workspace demo"))
+def list_sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
     """List the sessions of a workspace.
 
-    Investigations, and single commands of `ghost shell run`.
+    Investigations, single commands of `ghost shell run`, and walks of `ghost reach`.
     """
-    from ghost.cli.audit_commands import list_sessions
+    from ghost.cli.audit_commands import list_sessions as listed
 
-    list_sessions(workspace, as_json=json_)
+    listed(workspace, as_json=json_)
 
 
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    epilog="Example: ghost pcap capture.pcap --open",
+    epilog=_examples("ghost pcap capture.pcap"),
 )
 def pcap(context: typer.Context) -> None:
-    """Analyse one packet capture, a folder, or two to compare.
+    """Analyse a packet capture, a folder, or two to compare.
 
     Reports each fault, which side owns it, and the first step.
     """
@@ -296,14 +367,14 @@ def pcap(context: typer.Context) -> None:
     raise typer.Exit(forensics(list(context.args) or ["--help"], program="ghost pcap", open_page=open_page))
 
 
-@shell_app.command("run", epilog='Example: ghost shell run "ss -tln"')
+@shell_app.command("run", epilog=_examples('ghost shell run "ss -tln"'))
 def shell_run(
     command: Annotated[str, typer.Argument(help="One command, quoted.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the audit.")] = "Typed by the engineer.",
+    reason: Annotated[str, typer.Option("--reason", help="Why it is run, for the audit.")] = "Typed by the engineer.",
     timeout: Annotated[
         float | None,
         typer.Option(
-            "--timeout", min=0.1, max=1800, help="Seconds it may take (default: GHOST_COMMAND_TIMEOUT or 120)."
+            "--timeout", min=0.1, max=1800, help="Seconds that it may take (default: GHOST_COMMAND_TIMEOUT or 120)."
         ),
     ] = None,
     workspace: WorkspaceOption = None,
@@ -319,9 +390,9 @@ def shell_run(
     raise typer.Exit(run(command, reason, workspace, as_json=json_, timeout_seconds=timeout, private=private))
 
 
-@shell_app.command("explain", epilog='Example: ghost shell explain "dig example.com"')
+@shell_app.command("explain", epilog=_examples('ghost shell explain "dig example.com"'))
 def shell_explain(
-    command: Annotated[str, typer.Argument(help="One command, quoted. It is not run.")],
+    command: Annotated[str, typer.Argument(help="One command, quoted; it is not run.")],
     json_: JsonOption = False,
 ) -> None:
     """Show how a command is classified and why. Runs nothing."""
@@ -330,7 +401,7 @@ def shell_explain(
     explain(command, as_json=json_)
 
 
-@audit_app.command("show", epilog="Example: ghost audit show ghost_20260101_120000")
+@audit_app.command("show", epilog=_examples("ghost audit show last", "ghost audit show last --full 1"))
 def audit_show(
     session: SessionArgument,
     full: Annotated[
@@ -340,13 +411,13 @@ def audit_show(
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """List the commands of a session and their outcome, or print all that one of them printed."""
+    """List the commands of a session, or print the output of one."""
     from ghost.cli.audit_commands import show
 
     show(session, workspace, full=full, as_json=json_)
 
 
-@audit_app.command("verify", epilog="Example: ghost audit verify ghost_20260101_120000")
+@audit_app.command("verify", epilog=_examples("ghost audit verify last"))
 def audit_verify(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
     """Check the hash chains and every citation of a session.
 
@@ -357,7 +428,7 @@ def audit_verify(session: SessionArgument, workspace: WorkspaceOption = None, js
     raise typer.Exit(check(session, workspace, as_json=json_))
 
 
-@audit_app.command("export", epilog="Example: ghost audit export ghost_20260101_120000 --output case-4711.zip")
+@audit_app.command("export", epilog=_examples("ghost audit export last --output case-4711.zip"))
 def audit_export(
     session: SessionArgument,
     output: Annotated[
@@ -366,19 +437,22 @@ def audit_export(
     local: Annotated[
         bool,
         typer.Option(
-            "--local", help="For this machine only: keep tokens that look like secrets, the hash chain and captures."
+            "--local", help="Keep tokens that look like secrets, the hash chain and captures: for this machine only."
         ),
     ] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Write all that a session recorded into one zip, with a manifest of SHA-256 and the result of verify."""
+    """Write the records of a session into one zip.
+
+    With a manifest of SHA-256 and the result of verify.
+    """
     from ghost.cli.audit_commands import export
 
     raise typer.Exit(export(session, output, workspace, local=local, as_json=json_))
 
 
-@lab_app.command("list", epilog="Example: ghost lab list")
+@lab_app.command("list", epilog=_examples("ghost lab list"))
 def lab_list(json_: JsonOption = False) -> None:
     """List the scenarios."""
     from ghost.cli.lab_commands import list_scenarios
@@ -386,9 +460,10 @@ def lab_list(json_: JsonOption = False) -> None:
     list_scenarios(as_json=json_)
 
 
-@lab_app.command("show", epilog="Example: ghost lab show blocked-port")
+@lab_app.command("show", epilog=_examples("ghost lab show blocked-port"))
 def lab_show(
-    scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).")], json_: JsonOption = False
+    scenario: ScenarioArgument,
+    json_: JsonOption = False,
 ) -> None:
     """Show the network of a scenario, without its fault."""
     from ghost.cli.lab_commands import show_scenario
@@ -396,12 +471,14 @@ def lab_show(
     show_scenario(scenario, as_json=json_)
 
 
-@lab_app.command("check", epilog="Example: ghost lab check ./my-scenario.toml")
+@lab_app.command("check", epilog=_examples("ghost lab check blocked-port", "ghost lab check ./my-scenario.toml"))
 def lab_check(
-    scenarios: Annotated[list[str] | None, typer.Argument(metavar="FILE|NAME", help="Default: all.")] = None,
+    scenarios: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE|NAME", help="Scenarios to check; all if omitted.")
+    ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Prove that the faults of scenarios do what they say, and that their mends cure them.
+    """Prove that faults of scenarios and their mends work.
 
     Exit status 1 where a check fails.
     """
@@ -410,7 +487,7 @@ def lab_check(
     raise typer.Exit(check_scenarios(scenarios or [], as_json=json_))
 
 
-@lab_app.command("schema", epilog="Example: ghost lab schema > scenario.schema.json")
+@lab_app.command("schema", epilog=_examples("ghost lab schema > scenario.schema.json"))
 def lab_schema() -> None:
     """Print the JSON schema of scenario files, for an editor."""
     from ghost.cli.lab_commands import print_schema
@@ -418,18 +495,23 @@ def lab_schema() -> None:
     print_schema()
 
 
-@lab_app.command("up", epilog='Example: eval "$(ghost lab up blocked-port)"; then: az vm list -d -o table')
+@lab_app.command("up", epilog=_examples('eval "$(ghost lab up blocked-port)"'))
 def lab_up(
-    scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.")],
+    scenario: Annotated[
+        str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.", autocompletion=scenarios)
+    ],
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground until Ctrl-C.")] = False,
     speed: Annotated[
-        float | None, typer.Option("--speed", min=0.01, max=1000.0, help="Simulated seconds per real second.")
+        float | None,
+        typer.Option(
+            "--speed", min=0.01, max=1000.0, help="Simulated seconds per real second (default: GHOST_LAB_SPEED or 20)."
+        ),
     ] = None,
     json_: JsonOption = False,
 ) -> None:
     """Start a simulated Azure for your own az.
 
-    Prints the variables that point a shell at it, and at nothing else.
+    Prints the variables that point a shell at it, and at nothing else; az vm list -d -o table is a first look.
     """
     from ghost.cli.lab_commands import up
     from ghost.config import Settings
@@ -437,9 +519,10 @@ def lab_up(
     up(scenario, speed or Settings().lab_speed, foreground=foreground, as_json=json_)
 
 
-@lab_app.command("down", epilog="Example: ghost lab down blocked-port")
+@lab_app.command("down", epilog=_examples("ghost lab down blocked-port"))
 def lab_down(
-    scenario: Annotated[str, typer.Argument(help="A lab that is up (see: ghost lab list).")], json_: JsonOption = False
+    scenario: Annotated[str, typer.Argument(help="A lab that is up (see: ghost lab list).", autocompletion=scenarios)],
+    json_: JsonOption = False,
 ) -> None:
     """Stop a simulated Azure and remove its files."""
     from ghost.cli.lab_commands import down
@@ -450,13 +533,14 @@ def lab_down(
 # --- the mind ---
 
 
-@app.command(epilog="Example: ghost serve --workspace prod")
+@app.command(epilog=_examples("ghost serve --workspace prod"))
 def serve(
     host: Annotated[
-        str | None, typer.Option("--host", help="Address to listen on (default: GHOST_API_HOST or 127.0.0.1).")
+        str | None, typer.Option("--host", help="The address to listen on (default: GHOST_API_HOST or 127.0.0.1).")
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, help="Port (default: GHOST_API_PORT or 8000).")
+        int | None,
+        typer.Option("--port", min=0, max=65535, help="The port to listen on (default: GHOST_API_PORT or 8000)."),
     ] = None,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -466,9 +550,11 @@ def serve(
     raise typer.Exit(serve(workspace, host=host, port=port))
 
 
-@app.command(epilog="Example: ghost run --cycles 3")
+@app.command(epilog=_examples("ghost run --cycles 3"))
 def run(
-    cycles: Annotated[int | None, typer.Option("--cycles", min=1, help="Exit after N cycles.")] = None,
+    cycles: Annotated[
+        int | None, typer.Option("--cycles", min=1, help="Exit after so many cycles (default: at Ctrl-C).")
+    ] = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
@@ -481,10 +567,10 @@ def run(
     raise typer.Exit(run(workspace, cycles=cycles, as_json=json_))
 
 
-@app.command(epilog='Example: ghost ingest "the firewall change at 14:00 is done"')
+@app.command(epilog=_examples('ghost ingest "the firewall change at 14:00 is done"'))
 def ingest(
     text: Annotated[str, typer.Argument(help="The observation.")],
-    source: Annotated[str, typer.Option("--source", help="Where it comes from.")] = "cli",
+    source: Annotated[str, typer.Option("--source", help="Where the observation comes from.")] = "cli",
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
@@ -494,16 +580,17 @@ def ingest(
     ingest(text, workspace, source=source, as_json=json_)
 
 
-@app.command(epilog='Example: ghost search "redis 6379 denied" --tag nsg_inbound')
+@app.command(epilog=_examples('ghost search "redis 6379 denied" --tag nsg_inbound'))
 def search(
     query: Annotated[str, typer.Argument(help="Words, names, addresses or a symptom.")],
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="Maximum number of results.")] = 5,
     type_: Annotated[
-        list[str] | None, typer.Option("--type", help="Memory type: episodic, semantic or procedural; may be repeated.")
+        list[str] | None,
+        typer.Option("--type", help="A memory type: episodic, semantic or procedural; may be repeated."),
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Required tag; may be repeated.")] = None,
-    since: Annotated[datetime | None, typer.Option("--since", help="Created at or after this (UTC).")] = None,
-    until: Annotated[datetime | None, typer.Option("--until", help="Created before this (UTC).")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A required tag; may be repeated.")] = None,
+    since: Annotated[datetime | None, typer.Option("--since", help="The earliest time of creation (UTC).")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", help="The end of the times of creation (UTC).")] = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
@@ -513,7 +600,7 @@ def search(
     search(query, workspace, count=count, types=type_ or [], tags=tag or [], since=since, until=until, as_json=json_)
 
 
-@app.command(epilog="Example: ghost interrupts --json")
+@app.command(epilog=_examples("ghost interrupts --json"))
 def interrupts(
     all_: Annotated[bool, typer.Option("--all", help="Include answered and expired questions.")] = False,
     workspace: WorkspaceOption = None,
@@ -525,7 +612,7 @@ def interrupts(
     interrupts(workspace, all_=all_, as_json=json_)
 
 
-@app.command(epilog='Example: ghost answer q:1732264000000 "port: 6379"')
+@app.command(epilog=_examples('ghost answer q:1732264000000 "port: 6379"'))
 def answer(
     question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
     text: Annotated[
@@ -539,7 +626,7 @@ def answer(
     answer(question, text, workspace)
 
 
-@app.command(epilog="Example: ghost export memories.jsonl")
+@app.command(epilog=_examples("ghost export memories.jsonl"))
 def export(
     file: Annotated[Path, typer.Argument(help="The file to write: one memory a line (JSONL).")],
     workspace: WorkspaceOption = None,
@@ -550,7 +637,7 @@ def export(
     export(file, workspace)
 
 
-@app.command("import", epilog="Example: ghost import memories.jsonl --workspace prod")
+@app.command("import", epilog=_examples("ghost import memories.jsonl --workspace prod"))
 def import_(
     file: Annotated[Path, typer.Argument(help="A file of `ghost export`.")],
     workspace: WorkspaceOption = None,
@@ -564,10 +651,10 @@ def import_(
     import_(file, workspace)
 
 
-@app.command(epilog='Example: ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg')
+@app.command(epilog=_examples('ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg'))
 def scrape(
-    question: Annotated[str, typer.Argument(help="Question to answer; it is not sent anywhere.")],
-    seed: Annotated[list[str], typer.Option("--seed", help="Start URL; may be repeated.")],
+    question: Annotated[str, typer.Argument(help="The question to answer; it is not sent anywhere.")],
+    seed: Annotated[list[str], typer.Option("--seed", help="A start URL; may be repeated.")],
     pages: Annotated[
         int | None,
         typer.Option("--pages", min=1, max=1000, help="Maximum pages (default: SCRAPER_MAX_PAGES)."),
@@ -584,7 +671,7 @@ def scrape(
     raise typer.Exit(scrape(question, seed, workspace, pages=pages, as_json=json_))
 
 
-@app.command(epilog="Example: ghost tasks --count 3")
+@app.command(epilog=_examples("ghost tasks --count 3"))
 def tasks(
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="Maximum number of results.")] = 10,
     workspace: WorkspaceOption = None,
