@@ -17,9 +17,10 @@ _MOMENT = re.compile(r"\d{8}_\d{6}.*")
 
 
 def recorded_sessions(workspace: Path) -> list[str]:
-    """The ids of all sessions that have records in a workspace, the newest last."""
+    """The ids of all sessions that have records in a workspace, the newest last; none of `ghost doctor`."""
     matches = [_RECORDS.fullmatch(path.name) for path in (workspace / "audit").glob("*.json*")]
-    return sorted({match[1] for match in matches if match}, key=_moment)
+    ids = {match[1] for match in matches if match}
+    return sorted((one for one in ids if not one.startswith("doctor_")), key=_moment)
 
 
 def _moment(session_id: str) -> tuple[str, str]:

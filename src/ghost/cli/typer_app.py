@@ -288,6 +288,17 @@ def reach(
     raise typer.Exit(reached(question, workspace))
 
 
+@app.command(epilog=_examples("ghost doctor", "ghost doctor --json"))
+def doctor(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+    """Check what this machine lacks for an investigation.
+
+    Asks az, with SAFE reads only. Exit status: 0 all is there, 1 something is missing.
+    """
+    from ghost.cli.doctor_command import doctor as examined
+
+    raise typer.Exit(examined(workspace, as_json=json_))
+
+
 @app.command("eval", epilog=_examples('ghost eval --scenarios "blocked-*" --brain offline --json score.json'))
 def evaluate(
     more: Annotated[
