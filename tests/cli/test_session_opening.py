@@ -124,7 +124,7 @@ def test_an_archived_file_that_names_another_session_is_not_resumed(tmp_path, be
     workspace.set_current_aside()
     other = load_session(workspace.find(begun))[0].model_copy(update={"session_id": "ghost_20260101_000000"})
     save_session(workspace.find(begun), other)
-    with pytest.raises(SessionError, match="is of another session: ghost_20260101_000000"):
+    with pytest.raises(SessionError, match="is of another session: resume ghost_20260101_000000"):
         Desk(tmp_path, "ca").resumed(begun)
 
 

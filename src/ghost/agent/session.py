@@ -152,20 +152,24 @@ def load_session(path: Path) -> tuple[Session, bool]:
     try:
         content = read_json(path)
     except FileNotFoundError as missing:
-        raise SessionError(f"no session file at {path}") from missing
+        raise SessionError(f"no session file at {path}: ghost sessions lists the sessions") from missing
     except RecordError as broken:
         raise SessionError(f"the session file {path} is corrupted: {broken}") from broken
     if not isinstance(content, dict):
-        raise SessionError(f"the session file {path} is corrupted: it does not hold an object")
+        raise SessionError(f"the session file {path} is corrupted: it does not hold an object; restore it from a copy")
     stored = content.pop("_checksum", None)
     try:
         session = Session.model_validate(content)
     except ValidationError as invalid:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise SessionError(f"the session file {path} is not a session: {where}: {first['msg']}") from invalid
+        raise SessionError(
+            f"the session file {path} is not a session: {where}: {first['msg']}; restore it from a copy"
+        ) from invalid
     if not valid_session_id(session.session_id):
-        raise SessionError(f"the session file {path} is not a session: its id {session.session_id!r} is not valid")
+        raise SessionError(
+            f"the session file {path} is not a session: its id is {session.session_id!r}; restore it from a copy"
+        )
     return session, stored == checksum(content)
 
 

@@ -21,7 +21,7 @@ def check_access(shell: NarratedShell) -> None:
         raise ConfigurationError(AZ_NEEDED)
     if response["status"] == "error":
         why = error_text(response)
-        raise ConfigurationError(f"az did not complete: {why}")
+        raise ConfigurationError(f"az did not complete ({why}): try az account show in this shell")
     if response["exit_code"] != 0:
         complaint = str(response["stderr"]).strip().splitlines()
         if not complaint:

@@ -103,7 +103,9 @@ def reach(question: Question, workspace_option: Path | None) -> int:
     reader = _Reader(settings, question)
     network = read_interfaces(reader.execute)
     if network.failed:
-        raise GhostError(f"the network interfaces could not be read: {'; '.join(network.failed.values())}")
+        raise GhostError(
+            f"the network interfaces could not be read ({'; '.join(network.failed.values())}): see ghost doctor"
+        )
     destination = _address_or_name(network, question.destination)
     sources = [_address(network, question.source)] if not question.from_all else _others(network, destination)
     flows = [Flow(protocol, source, None, destination, question.port) for source in sources]
@@ -112,7 +114,9 @@ def reach(question: Question, workspace_option: Path | None) -> int:
         network, public = look_up(network, reader.execute, lambda known: public_address_of(known, destination))
         flows += [Flow(protocol, FIRST_PUBLIC, None, public, question.port)] if public else []
         if not flows:
-            raise UsageError(f"nothing else than {question.destination} was read that could send to it")
+            raise UsageError(
+                f"nothing else than {question.destination} was read that could send to it: name a source, without --all"
+            )
     network = collect(flows, reader.execute, network)
     changes: list[Mend] = []
     for text in question.assume:
@@ -143,9 +147,9 @@ def _protocol(question: Question) -> str:
     if protocol is None:
         raise UsageError(f"{question.protocol!r} is no protocol: give one of {', '.join(PROTOCOLS)}")
     if question.port is not None and protocol == "Icmp":
-        raise UsageError("icmp has no ports")
+        raise UsageError("icmp has no ports: leave the port out, or name tcp or udp with --protocol")
     if question.port is None and protocol != "Icmp" and question.from_all:
-        raise UsageError("--all needs a destination port")
+        raise UsageError("--all needs a destination port: give it as third word")
     return protocol
 
 

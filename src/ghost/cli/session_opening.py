@@ -95,7 +95,7 @@ class SessionOpening:
         try:
             session, intact = load_session(path)
             if session.session_id != session_id:
-                raise SessionError(f"the session file {path} is of another session: {session.session_id}")
+                raise SessionError(f"the session file {path} is of another session: resume {session.session_id}")
         except SessionError as unreadable:
             self._choose(session_id, [str(unreadable)], str(unreadable), (FRESH, ABORT))
             return self._fresh(session_id, az_lab)

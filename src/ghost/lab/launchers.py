@@ -108,8 +108,10 @@ def write_programs(lab: LabDirectory | TapeDirectory) -> Path:
         for name in REAL:
             real = shutil.which(name, path="/usr/bin:/bin")
             if real is None:
-                raise LabError(f"this machine has no {name} in /usr/bin or /bin, which the lab links to")
+                raise LabError(f"this machine has no {name} in /usr/bin or /bin, which the lab links to: install it")
             (directory / name).symlink_to(real)
     except OSError as error:
-        raise LabError(f"cannot write the lab's programs in {directory}: {error.strerror}") from error
+        raise LabError(
+            f"cannot write the lab's programs in {directory} ({error.strerror}): make room, or check its mode"
+        ) from error
     return directory

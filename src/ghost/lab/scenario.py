@@ -278,14 +278,14 @@ def _check(scenario: Case, world: World | None, place: str) -> None:
     """Raise `LabError` where a name leads nowhere or an address is impossible."""
     for name in ("flows", "symptoms"):
         if not getattr(scenario, name):
-            raise LabError(f"{place}{name}: none is given")
+            raise LabError(f"{place}{name}: none is given; add one")
     for index, symptom in enumerate(scenario.symptoms):
         if not symptom.text.strip() or "\0" in symptom.text or len(symptom.text) > LONGEST_SYMPTOM:
             raise LabError(f"{place}symptoms[{index}].text: give 1 to {LONGEST_SYMPTOM} characters, none of them NUL")
     names = [flow.name for flow in scenario.flows]
     for index, flow in enumerate(scenario.flows):
         if flow.name in names[:index]:
-            raise LabError(f"{place}flows[{index}].name: {flow.name!r} is there twice")
+            raise LabError(f"{place}flows[{index}].name: {flow.name!r} is there twice; rename one")
         _check_ends(world, flow, f"{place}flows[{index}]")
     used = [(f"truth.faults[{i}].flow", fault.flow) for i, fault in enumerate(scenario.truth.faults)]
     used += [(f"symptoms[{i}].flow", symptom.flow) for i, symptom in enumerate(scenario.symptoms)]

@@ -117,7 +117,9 @@ class Drafting:
         self._refused.update({stimulus.id for stimulus in stimuli})
         tried = [stimulus for stimulus in stimuli if self._refused[stimulus.id] >= REFUSED_TRIES]
         if not tried:
-            raise ProviderError("the language model gave an empty answer", transient=True)
+            raise ProviderError(
+                "the language model gave an empty answer: choose another in GHOST_LLM_MODEL", transient=True
+            )
         return Draft(named, tried, dropped=True)
 
     def _thought(self, said: ParsedThought, decided: StoreDecision | None, now: float) -> Thought:

@@ -66,9 +66,13 @@ class KeySeal:
         try:
             opened = self._box.decrypt(written)
         except (self._refusal, ValueError, TypeError) as error:
-            raise StoreError(f"cannot decrypt {owner}: wrong key, or the file is damaged") from error
+            raise StoreError(
+                f"cannot decrypt {owner}: wrong key, or the file is damaged; set its own key, or restore a copy"
+            ) from error
         if opened[:_OWNER_BYTES] != _mark(owner):
-            raise StoreError(f"cannot decrypt {owner}: it holds a value of another owner; the file was modified")
+            raise StoreError(
+                f"cannot decrypt {owner}: it holds a value of another owner, so the file was modified; restore a copy"
+            )
         return opened[_OWNER_BYTES:]
 
 
@@ -93,11 +97,15 @@ def _read_key_file(path: Path) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise ConfigurationError(f"cannot read the memory key {path} ({error.strerror})") from error
+        raise ConfigurationError(
+            f"cannot read the memory key {path} ({error.strerror}): check GHOST_MEMORY_KEY_FILE"
+        ) from error
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise ConfigurationError(f"the memory key {path} is not a regular file")
+            raise ConfigurationError(
+                f"the memory key {path} is not a regular file: name another in GHOST_MEMORY_KEY_FILE"
+            )
         if status.st_mode & 0o077:
             raise ConfigurationError(f"other users may read the memory key {path}: chmod 600 {path}")
         return os.read(descriptor, 1024).decode("ascii", "replace")

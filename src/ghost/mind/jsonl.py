@@ -31,7 +31,9 @@ def line_of(memory: Memory) -> str:
     try:
         text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
-        raise StoreError(f"the memory {memory.id} cannot be written as JSON ({error})") from error
+        raise StoreError(
+            f"the memory {memory.id} cannot be written as JSON ({error}): restore the database from a backup"
+        ) from error
     return text.replace('"embedding": null', f'"embedding": [{_numbers(memory.embedding)}]', 1)
 
 

@@ -166,7 +166,9 @@ def _opened(seal: Seal, sealed: bytes, path: Path) -> bytes:
     try:
         return seal.read("database", sealed)
     except StoreError as error:
-        raise StoreError(f"{path} is encrypted with a different key") from error
+        raise StoreError(
+            f"{path} is encrypted with a different key: set the one it was made with, or another DB_PATH"
+        ) from error
 
 
 def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:

@@ -14,7 +14,9 @@ from ghost.errors import ProviderError
 def unit_vectors(vectors: Any, *, count: int, dim: int, model: str) -> list[list[float]]:
     if not isinstance(vectors, list) or len(vectors) != count:
         got = len(vectors) if isinstance(vectors, list) else "no"
-        raise ProviderError(f"{model} gave {got} vectors for {count} texts.", transient=True)
+        raise ProviderError(
+            f"{model} gave {got} vectors for {count} texts: name another model in GHOST_EMBED_MODEL.", transient=True
+        )
     return [_unit_vector(vector, dim, model) for vector in vectors]
 
 
@@ -26,7 +28,10 @@ def batches(texts: Sequence[str], size: int) -> list[list[str]]:
 
 def _unit_vector(vector: Any, dim: int, model: str) -> list[float]:
     if not isinstance(vector, list) or not all(type(number) in (float, int) for number in vector):
-        raise ProviderError(f"{model} gave a vector that is not a list of numbers.", transient=True)
+        raise ProviderError(
+            f"{model} gave a vector that is not a list of numbers: name another model in GHOST_EMBED_MODEL.",
+            transient=True,
+        )
     if len(vector) != dim:
         raise ProviderError(
             f"{model} gives vectors of {len(vector)} numbers, VECTOR_DIM is {dim}: set VECTOR_DIM={len(vector)}, or"
@@ -38,7 +43,10 @@ def _unit_vector(vector: Any, dim: int, model: str) -> list[float]:
         numbers = np.array([np.inf])
     largest = float(np.max(np.abs(numbers)))
     if not np.isfinite(numbers).all() or largest == 0.0:
-        raise ProviderError(f"{model} gave an invalid vector (infinite, not a number, or all 0).", transient=True)
+        raise ProviderError(
+            f"{model} gave an invalid vector (infinite, not a number or all 0): set another GHOST_EMBED_MODEL.",
+            transient=True,
+        )
     numbers /= largest  # first: squares of very large or very small numbers leave the range
     unit: list[float] = (numbers / np.linalg.norm(numbers)).tolist()
     return unit

@@ -90,7 +90,9 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(read_lines(path), 1):
         record = parse_record(line)
         if record is None:
-            raise ChainError(f"{path} line {number} is not a JSON object: the file was modified or truncated")
+            raise ChainError(
+                f"{path} line {number} is not a JSON object: the file was modified or truncated; restore a copy"
+            )
         yield record
 
 

@@ -74,13 +74,13 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Return the members by name. None is ever written under its name."""
     members = archive.infolist()
     if len(members) > MAX_MEMBERS or sum(member.file_size for member in members) > MAX_BYTES:
-        raise LabError(f"an export has at most {MAX_MEMBERS} files and {MAX_BYTES >> 20} MiB")
+        raise LabError(f"an export has at most {MAX_MEMBERS} files and {MAX_BYTES >> 20} MiB: name a smaller one")
     by_name = {member.filename: member for member in members}
     if len(by_name) < len(members):
-        raise LabError("two files of the export have one name")
+        raise LabError("two files of the export have one name: export the session again")
     for name, member in by_name.items():
         if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
-            raise LabError(f"{one_line(name)} is a link or encrypted, which no export holds")
+            raise LabError(f"{one_line(name)} is a link or encrypted, which no export holds: export the session again")
     return by_name
 
 
@@ -148,5 +148,5 @@ def _text(content: bytes) -> str:
 
 def _bounded(content: bytes) -> bytes:
     if len(content) > MAX_MEMBER_BYTES:
-        raise LabError(f"a file of it is longer than {MAX_MEMBER_BYTES >> 20} MiB")
+        raise LabError(f"a file of it is longer than {MAX_MEMBER_BYTES >> 20} MiB: name a smaller one")
     return content

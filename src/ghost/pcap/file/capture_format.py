@@ -67,7 +67,7 @@ def open_capture(path: Path) -> FileIO:
             )
         return path.open("rb", buffering=0)
     except OSError as error:
-        raise CaptureError(f"cannot read {path}: {error.strerror}") from error
+        raise CaptureError(f"cannot read {path} ({error.strerror}): check its name and mode") from error
 
 
 def check_capture(path: Path) -> None:
@@ -76,7 +76,7 @@ def check_capture(path: Path) -> None:
         try:
             head = file.read(HEAD_BYTES)
         except OSError as error:
-            raise CaptureError(f"cannot read {path}: {error.strerror}") from error
+            raise CaptureError(f"cannot read {path} ({error.strerror}): check its name and mode") from error
     check_head(path, head)
 
 

@@ -140,7 +140,9 @@ class CaptureReader:
             try:
                 yield file
             except OSError as error:
-                raise CaptureError(f"cannot read {self._path}: {error.strerror or error}") from error
+                raise CaptureError(
+                    f"cannot read {self._path} ({error.strerror or error}): check the disk, or copy it"
+                ) from error
 
     def batches_around(self, frame: int, facts: FileFacts) -> Iterator[Batch]:
         """Yield the batches from the one that holds `frame` on, of a file that was read before and gave `facts`."""
@@ -192,7 +194,7 @@ class CaptureReader:
                 got = self._stream.readinto(view[self._stop :])
             except (EOFError, zlib.error) as error:
                 if not self.facts.interfaces:
-                    raise CaptureError(f"{self._path.name} is damaged gzip data: {error}") from error
+                    raise CaptureError(f"{self._path.name} is damaged gzip data ({error}): copy it again") from error
                 self.facts.notes.append(f"The compressed file is damaged or cut short ({error}).")
                 self.facts.truncated = True
                 got = 0

@@ -91,9 +91,9 @@ def _check_place(table: Mapping[str, Any], path: Path) -> None:
     if program != path.stem or not _NAME.fullmatch(program):
         raise ConfigurationError(f"The table is for {program!r}; a file is named after its program, {program}.toml.")
     if program in built_in() or program == "az":
-        raise ConfigurationError(f"{program} has a built-in table, which a user's file cannot change.")
+        raise ConfigurationError(f"{program} has a built-in table, which a user's file cannot change: remove the file.")
     if why := _why_never(program):
-        raise ConfigurationError(f"{program} {why}, and always asks.")
+        raise ConfigurationError(f"{program} {why}, and always asks: remove its file.")
     for key, why in _NOT_FOR_USERS.items():
         if key in table:
             raise ConfigurationError(f"{key!r} {why}; leave it out.")

@@ -41,7 +41,7 @@ def output_path(audit_dir: Path, audit_id: str) -> Path:
     """Raises `RecordError` for an id that is no file name; a record may have been changed."""
     session_id, _, number = audit_id.rpartition("_")
     if not valid_session_id(session_id) or not re.fullmatch("[0-9]{1,9}", number):
-        raise RecordError(f"{audit_id!r} is no audit id")
+        raise RecordError(f"{audit_id!r} is no audit id: see ghost audit show SESSION")
     return audit_dir / "output" / f"{audit_id}.txt"
 
 
@@ -64,7 +64,9 @@ def whole_output(response: Mapping[str, Any]) -> str:
     Raises `RecordError` with the reason where that is not known: it failed or was ended, or too much was printed.
     """
     if response["exit_code"] != 0:
-        raise RecordError(f"the command of {response['audit_id']} failed: it may have printed only a part")
+        raise RecordError(
+            f"the command of {response['audit_id']} failed: it may have printed only a part; run it again"
+        )
     return printed_output(response)
 
 
@@ -75,7 +77,9 @@ def printed_output(told: Mapping[str, Any], audit_dir: Path | None = None) -> st
     Raises `RecordError` like `whole_output`.
     """
     if told["status"] != "completed":
-        raise RecordError(f"the command of {told['audit_id']} did not end by itself: it may have printed only a part")
+        raise RecordError(
+            f"the command of {told['audit_id']} did not end by itself: it may have printed only a part; run it again"
+        )
     text = recorded_output(told, audit_dir) if audit_dir is not None else _of_response(told)
     if text.endswith(UNFINISHED):
         raise RecordError(f"the output of {told['audit_id']} ends in an unfinished line")
