@@ -132,7 +132,7 @@ def test_without_the_token_nothing_but_health_and_the_dashboards_files_is_answer
         headers.append(("authorization", authorization))
     for path in ("/wm", "/events", "/metrics", "/readyz", "/openapi.json", "/healthz/", "/uix", "/ui.json", "//ui/"):
         assert refused(SECURED, *headers, path=path) == 401
-    for path in ("/healthz", "/ui", "/ui/", "/ui/app.js"):
+    for path in ("/", "/healthz", "/ui", "/ui/", "/ui/app.js"):
         assert refused(SECURED, *headers, path=path) is None
 
 

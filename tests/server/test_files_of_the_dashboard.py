@@ -42,6 +42,12 @@ def test_the_index_is_at_ui_without_a_token(client: TestClient) -> None:
     problem(client.get("/wm"), 401)
 
 
+def test_the_root_leads_to_it_with_and_without_a_token(client: TestClient, make_app) -> None:
+    for asked in (client, client_of(make_app())):
+        answer = asked.get("/", follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (307, "/ui")
+
+
 def test_the_policy_lets_in_only_what_is_ghosts_own(client: TestClient) -> None:
     policy = client.get("/ui").headers["content-security-policy"]
     directives = dict(part.strip().partition(" ")[::2] for part in policy.split(";"))

@@ -191,7 +191,6 @@ def test_a_damaged_session_still_shows_its_evidence(client: TestClient, root: Pa
 @pytest.mark.parametrize(
     "session_id",
     [
-        "..",
         "%2e%2e",
         "..%2f..%2fetc%2fpasswd",
         "a..b",

@@ -1,4 +1,4 @@
-"""`GET /ui`: the dashboard's files from the folder beside this module.
+"""`GET /ui`, and `/`, which leads to it: the dashboard's files from the folder beside this module.
 
 They are read once, so no path from a client reaches the file system.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from ghost.server.problems import Refused
 
@@ -50,9 +50,13 @@ def pages_of(folder: Path) -> dict[str, Page]:
 
 
 def dashboard_router(folder: Path = FOLDER) -> APIRouter:
-    """Return the router: `/ui` and `/ui/` serve the index, which refers to its files as `/ui/...`."""
+    """Return the router: `/ui` and `/ui/` serve the index, whose files are at `/ui/...`; `/` redirects to `/ui`."""
     router = APIRouter(include_in_schema=False)
     pages = pages_of(folder)
+
+    @router.get("/")
+    async def root() -> Response:
+        return RedirectResponse("/ui")
 
     @router.get("/ui")
     @router.get("/ui/")
