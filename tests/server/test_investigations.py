@@ -25,6 +25,8 @@ HYPOTHESIS = {
     "audit_ids": [f"{SID}_001"],
 }
 
+JUDGED = {"symptom": "[VM_1] is slow", "outcome": "inconclusive", "confidence": "low"}
+
 
 @pytest.fixture
 def finished(root: Path) -> SessionPaths:
@@ -37,10 +39,13 @@ def finished(root: Path) -> SessionPaths:
     )
     append(paths.tasks, {"task_id": "cap_vm_1", "state": "WAITING"}, {"task_id": "cap_vm_1", "state": "DONE"})
     paths.report.write_text("# Root cause\n\n<script>alert(1)</script> ä\n", encoding="utf-8")
-    paths.report_json.write_text(json.dumps({"session_id": SID, "summary": {"text": "rule 100"}}), encoding="utf-8")
+    paths.report_json.write_text(
+        json.dumps({"session_id": SID, "summary": {"text": "rule 100"}, **JUDGED}), encoding="utf-8"
+    )
     write_session(
         root,
         SID,
+        symptom="vm-a is slow",
         turn_count=7,
         hypothesis_log=[HYPOTHESIS],
         rca_report_path="/etc/passwd",
@@ -65,6 +70,7 @@ def test_investigations_are_listed_newest_first_with_their_states(
         ("ghost_20250101_000000", "damaged"),
     ]
     assert rows[1]["summary"] == "rule 100 denies 443"
+    assert {name: rows[1][name] for name in JUDGED} == JUDGED  # as the report says, not as the brain claimed
     assert (rows[1]["turns"], rows[1]["hypotheses"], rows[1]["has_report"]) == (7, 1, True)
     page = client.get("/investigations?limit=1&offset=1").json()
     assert [row["session_id"] for row in page["investigations"]] == [SID]

@@ -6,6 +6,7 @@ as damaged and does not fail the list.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from enum import StrEnum
@@ -15,8 +16,8 @@ from typing import Any
 from pydantic import BaseModel, Field, model_validator
 
 from ghost.agent import Session, SessionPaths, Workspace, load_session
-from ghost.errors import GhostError
-from ghost.records import is_locked, valid_session_id
+from ghost.errors import GhostError, RecordError
+from ghost.records import is_locked, read_json, valid_session_id
 
 
 class InvestigationState(StrEnum):
@@ -47,10 +48,12 @@ class InvestigationRow(OfFile):
     created_at: str | None = Field(description="ISO 8601; null if the session file is damaged or missing.")
     brain: str | None = Field(description="`offline`, or a model's name.")
     network: str | None = Field(description="`Azure`, or the name of a simulated network.")
+    symptom: str | None
     turns: int
     hypotheses: int
     confidence: str | None = Field(description="Confidence of the conclusion, if any.")
     summary: str | None = Field(description="The root cause as text, if any.")
+    outcome: str | None = Field(description="`cause_found`, `healthy`, `inconclusive` or `not_investigated`.")
     has_report: bool
 
 
@@ -109,33 +112,42 @@ class Sessions:
         before = self._known.get(path)
         if before is None or before[0] != version:
             try:
-                before = (version, _of(load_session(path)[0]))
+                before = (version, self._of(load_session(path)[0]))
             except GhostError:
                 before = (version, None)  # listed as damaged by its turns, where it has any
         known[path] = before
         return before[1]
 
+    def _of(self, session: Session) -> InvestigationRow:
+        """Return its row. Where there is a report, what the records allowed to say wins over what the brain said."""
+        completion, report = session.completion or {}, self._report(session)
+        finished = session.rca_report_path is not None
+        return InvestigationRow(
+            session_id=session.session_id,
+            state=InvestigationState.FINISHED if finished else InvestigationState.RESUMABLE,
+            created_at=session.created_at,
+            brain=session.model,
+            network=session.network,
+            symptom=_text(report.get("symptom")) or session.symptom,
+            turns=session.turn_count,
+            hypotheses=len(session.hypothesis_log),
+            confidence=_text(report.get("confidence")) or _text(completion.get("confidence")),
+            summary=_text(completion.get("root_cause_summary")),
+            outcome=_text(report.get("outcome")) or _text(completion.get("outcome")),
+            has_report=False,
+        )
+
+    def _report(self, session: Session) -> dict[str, Any]:
+        with contextlib.suppress(RecordError, OSError):
+            report = read_json(SessionPaths(self.workspace.audit_dir, session.session_id).report_json)
+            if isinstance(report, dict):
+                return report
+        return {}
+
     def _now(self, row: InvestigationRow, *, running: bool) -> InvestigationRow:
         has_report = SessionPaths(self.workspace.audit_dir, row.session_id).report_json.is_file()
         state = InvestigationState.RUNNING if running else row.state
         return row.model_copy(update={"has_report": has_report, "state": state})
-
-
-def _of(session: Session) -> InvestigationRow:
-    completion = session.completion or {}
-    finished = session.rca_report_path is not None
-    return InvestigationRow(
-        session_id=session.session_id,
-        state=InvestigationState.FINISHED if finished else InvestigationState.RESUMABLE,
-        created_at=session.created_at,
-        brain=session.model,
-        network=session.network,
-        turns=session.turn_count,
-        hypotheses=len(session.hypothesis_log),
-        confidence=_text(completion.get("confidence")),
-        summary=_text(completion.get("root_cause_summary")),
-        has_report=False,
-    )
 
 
 def _text(value: object) -> str | None:
@@ -149,9 +161,11 @@ def _damaged(session_id: str) -> InvestigationRow:
         created_at=None,
         brain=None,
         network=None,
+        symptom=None,
         turns=0,
         hypotheses=0,
         confidence=None,
         summary=None,
+        outcome=None,
         has_report=False,
     )
