@@ -43,7 +43,7 @@ class Watch:
         page.on("pageerror", lambda error: self.failed.append(f"uncaught: {error}"))
         page.on("dialog", lambda dialog: (self.failed.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("popup", lambda popup: self.failed.append(f"popup: {popup.url}"))
-        page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        page.on("request", lambda request: self.hosts.add(urlsplit(request.url.removeprefix("blob:")).netloc))
 
     def _console(self, kind: str, text: str) -> None:
         self.said.append(text)

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from ghost.mind import MemoryType, QueryStatus
 from ghost.server.app import Application
@@ -98,7 +98,7 @@ def test_memory_is_searched_narrowed_and_forgotten(live: Live, open_page: Open) 
     page.get_by_label("Search for").fill("peering")
     page.get_by_label("Search for").press("Enter")
     expect(cards).to_have_count(3)
-    expect(cards.filter(has_text="gateway transit")).to_contain_text("Recordsghost_20250115_143200_007")
+    expect(cards.filter(has_text="gateway transit")).to_contain_text("Records#007")
     expect(cards.filter(has_text="both sides")).to_contain_text("https://example.com/peering")
     assert page.locator("a[href*='example.com']").count() == 0
     page.get_by_label("By").select_option("keyword")
@@ -263,25 +263,38 @@ def test_an_investigation_of_the_lab_is_shown_with_everything_it_rests_on(
         with live.client() as client:
             report = client.get(f"/investigations/{investigated}/report").json()
             count = client.get(f"/investigations/{investigated}").json()["evidence_count"]
-        page = open_page(live, "#/investigations")
+        page = open_page(live, "#/investigations", permissions=["clipboard-read", "clipboard-write"])
         row = page.locator(".investigation").filter(has_text=investigated)
-        expect(row).to_contain_text("finished")
+        for words in ("cause found", "confidence high", report["symptom"], "close-legacy-ports"):
+            expect(row).to_contain_text(words)
         row.get_by_role("link").click()
         cause = panel(page, "Root cause")
-        expect(cause).to_contain_text(report["symptom"])
+        expect(page.get_by_role("heading", level=1)).to_have_text(report["symptom"])
         expect(cause).to_contain_text(re.split(r" \(records? ", report["summary"]["text"])[0])
-        expect(cause.locator("code.command").first).to_contain_text("az network nsg rule delete")
         expect(cause).not_to_contain_text("unsupported")
+        headings = page.locator("main h2:visible").all_inner_texts()
+        assert headings == ["Root cause", "What to do", "How sure, and why", "Not verified", "Path coverage",
+            "Timeline (UTC)", "Captures", "Evidence"]  # fmt: skip
+        actions = panel(page, "What to do")
+        expect(actions).to_contain_text("RISKY")
+        copy = actions.get_by_role("button", name="Copy the command of step 2")
+        copy.press("Enter")
+        expect(page.locator("#announcements")).to_have_text("Copied the command of step 2.")
+        expect(copy).to_be_focused()
+        assert page.evaluate("navigator.clipboard.readText()") == report["actions"][1]["command"]
+        expect(panel(page, "Not verified").get_by_role("listitem").filter(has_text="DNS")).to_be_visible()
+        expect(panel(page, "Timeline (UTC)")).to_contain_text("H1 is confirmed")
         layers = panel(page, "Path coverage").locator("tbody tr")
         assert layers.count() == len(report["coverage"])
         expect(layers.filter(has_text="NSG inbound")).to_contain_text("at fault")
-        hypotheses = panel(page, "Hypotheses").get_by_role("listitem")
-        states = [each["state"].lower() for each in report["hypotheses"]]
-        assert [each.split("\n")[0].split(" ")[1] for each in hypotheses.all_inner_texts()] == states
+        hypotheses = page.locator(".hypothesis")
+        states = [each["state"].lower().replace("active", "not settled") for each in report["hypotheses"]]
+        assert [each.split("\n")[0].partition(" ")[2] for each in hypotheses.all_inner_texts()] == states
         records = page.locator(".record")
         expect(records).to_have_count(count)
         expect(records.first).to_contain_text("auto-approved")
         expect(records.first).to_contain_text("exit 0")
+        assert investigated + "_" not in page.locator("main").inner_text()  # records are named by their number
         links = page.locator("main").get_by_role("link").evaluate_all("all => all.map(a => a.getAttribute('href'))")
         assert links
         assert all(link.startswith("#/investigations") for link in links)
@@ -295,6 +308,30 @@ def test_an_investigation_of_the_lab_is_shown_with_everything_it_rests_on(
             i for each in (report["summary"], *report["statements"], *report["coverage"]) for i in each["audit_ids"]
         }
         expect(records).to_have_count(len(named))
+
+
+def test_a_picture_of_the_path_is_shown_where_the_server_has_one(
+    investigated: str, app: Application, open_page: Open
+) -> None:
+    drawn = '<svg xmlns="http://www.w3.org/2000/svg" width="2000" height="90"><text y="20">web-vm-01</text></svg>'
+    asked = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.headers["authorization"])
+        route.fulfill(body=drawn, content_type="image/svg+xml")
+
+    with served(app) as live:
+        page = open_page(live)
+        page.route("**/path.svg", answer)
+        page.evaluate("sessionStorage.setItem('ghost.token', 'a-token')")
+        go(page, f"investigations/{investigated}")
+        image = panel(page, "Path").get_by_role("img", name="The path of the packet")
+        expect(image).to_be_visible()
+        assert image.get_attribute("src").startswith("blob:")
+        assert image.evaluate("image => image.naturalWidth") == 2000
+        assert asked == ["Bearer a-token"]
+        page.set_viewport_size(dashboard_pages.PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 # --- nothing yet, and what fails ---

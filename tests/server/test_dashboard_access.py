@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -38,11 +39,31 @@ def furnished(live: Live, root: Any) -> Live:
         command_record(SESSION, 2, classification="RISKY", action="user_denied", status="denied", exit_code=None),
         command_record(SESSION, 3, classification="FORBIDDEN", exit_code=1),
     ]
-    append(SessionPaths(root / "audit", SESSION).shell_audit, *records)
-    write_session(root, SESSION)
+    paths = SessionPaths(root / "audit", SESSION)
+    append(paths.shell_audit, *records)
+    write_session(root, "ghost_20250116_090000", symptom="It was interrupted")
+    write_session(root, SESSION, rca_report_path="x", hypothesis_log=[HYPOTHESIS])
+    paths.report_json.write_text(json.dumps(REPORT))
     return live
 
 
+VAULT = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211/resourceGroups/rg-a/providers/Microsoft.KeyVault/vaults/kv"
+HYPOTHESIS = {
+    "id": "H1", "description": "A rule denies port 443", "refuted_by": "No deny rule matches", "state": "CONFIRMED",
+    "created_at": "2025-01-15T14:32:05.000Z", "resolved_at": "2025-01-15T14:32:09.000Z",
+    "audit_ids": [f"{SESSION}_001"],
+}  # fmt: skip
+REPORT = {
+    "symptom": f"vm-a cannot reach {VAULT}", "outcome": "cause_found", "confidence": "high",
+    "generated": "2025-01-15T14:33:00.000Z",
+    "summary": {"text": f"A rule denies it ({SESSION}_001).", "audit_ids": [f"{SESSION}_001"], "supported": True},
+    "actions": [{"text": f"az resource delete --ids {VAULT}", "command": f"az resource delete --ids {VAULT}",
+                 "classification": "RISKY", "why": "It deletes the vault."}],
+    "coverage": [{"layer": "dns", "status": "not_verified", "audit_ids": [], "note": f"no name of {VAULT} was given"},
+                 {"layer": "load_balancer", "status": "at_fault", "audit_ids": [f"{SESSION}_001"], "note": "denied"}],
+    "captures": [{"task_id": "ghost_vm-a_20250115T143200", "outcome": "completed", "target": VAULT,
+                  "executive_summary": "No segment was lost."}],
+}  # fmt: skip
 UNNAMED = """() => [...document.querySelectorAll('a, button, input, select, textarea, summary, [tabindex="0"]')]
   .filter(each => each.checkVisibility())
   .filter(each => !(each.getAttribute('aria-label') || each.innerText.trim()
@@ -57,21 +78,22 @@ STRUCTURE = """() => ({
     ['aria-labelledby', 'aria-describedby', 'for'].flatMap(name => (each.getAttribute(name) ?? '').split(' ')))
     .filter(id => id && !document.getElementById(id)),
   landmarks: ['header', 'nav', 'main'].map(name => document.querySelectorAll(name).length),
+  headless: [...document.querySelectorAll('table')]
+    .filter(each => !each.caption || !each.querySelector('th[scope=col]')).length,
   positive: document.querySelectorAll('[tabindex]:not([tabindex="0"]):not([tabindex="-1"])').length,
 })"""
 
 
-def test_every_control_has_a_name_and_headings_are_in_order(furnished: Live, open_page: Open) -> None:
+def test_headings_are_in_order_and_tables_and_landmarks_are_there(furnished: Live, open_page: Open) -> None:
     page = open_page(furnished)
     for place in PLACES:
         go(page, place)
-        assert page.evaluate(UNNAMED) == [], place
         found = page.evaluate(STRUCTURE)
         levels = found.pop("levels")
         assert levels[0] == 1, place
         assert levels.count(1) == 1, place
         assert all(after - before <= 1 for before, after in pairwise(levels)), (place, levels)
-        assert found == {"ids": [], "named": [], "landmarks": [1, 1, 1], "positive": 0}, place
+        assert found == {"ids": [], "named": [], "landmarks": [1, 1, 1], "headless": 0, "positive": 0}, place
         assert page.locator("nav [aria-current=page]").count() == 1, place
 
 
@@ -240,11 +262,30 @@ CRAMPED = """() => [...document.querySelectorAll('button, input:not([type=checkb
   .filter(each => each.checkVisibility() && !each.closest('.unseen'))
   .filter(each => { const { height, right } = each.getBoundingClientRect(); return height < 21 || right > innerWidth; })
   .map(each => each.outerHTML)"""
+CUT_OFF = """() => [...document.querySelectorAll('body *')]
+  .filter(each => each.checkVisibility() && !each.closest('.unseen, [aria-hidden=true]'))
+  .filter(each => {
+    const { overflowX, overflowY, clipPath } = getComputedStyle(each);
+    const over = each.scrollWidth > each.clientWidth + 1, below = each.scrollHeight > each.clientHeight + 1;
+    if (clipPath !== 'none') return false; // for screen readers only
+    return (over && overflowX !== 'visible') || (below && ['hidden', 'clip'].includes(overflowY));
+  })
+  .map(each => each.outerHTML.slice(0, 300))"""
 
 
-def test_a_phone_shows_every_section_without_scrolling_sideways(furnished: Live, open_page: Open) -> None:
-    page = open_page(furnished, viewport={"width": 320, "height": 640}, is_mobile=True, has_touch=True)
-    for place in PLACES:  # wider phones are looked at with hostile texts
+def test_every_section_fits_and_names_its_controls_at_every_width(furnished: Live, open_page: Open) -> None:
+    """No page or box scrolls sideways, nothing is cut off, and every control has a name and a size to touch."""
+    page = open_page(furnished)
+    for place in PLACES:
         go(page, place)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 320, place
-        assert page.evaluate(CRAMPED) == [], place
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        for width in (1280, 900, 390, 320):
+            page.set_viewport_size({"width": width, "height": 800})
+            for theme in ("light", "dark"):
+                page.emulate_media(color_scheme=theme)
+                at = (place, width, theme)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, at
+                assert {name: page.evaluate(name) for name in (CUT_OFF, CRAMPED, UNNAMED)} == {
+                    CUT_OFF: [], CRAMPED: [], UNNAMED: [],
+                }, at  # fmt: skip
+    expect(panel(page, "What to do")).to_contain_text("It deletes the vault.")

@@ -53,6 +53,7 @@ def test_the_policy_lets_in_only_what_is_ghosts_own(client: TestClient) -> None:
     directives = dict(part.strip().partition(" ")[::2] for part in policy.split(";"))
     assert directives["default-src"] == "'none'"
     assert directives["script-src"] == directives["style-src"] == directives["connect-src"] == "'self'"
+    assert directives["img-src"] == "'self' blob:"
     assert directives["frame-ancestors"] == "'none'"
     assert directives["require-trusted-types-for"] == "'script'"
     assert "unsafe" not in policy

@@ -26,8 +26,8 @@ _log = logger("ghost.server")
 
 _NOTHING: Final = b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _DASHBOARD: Final = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; "
+    b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     b"require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _ALWAYS: Final = [

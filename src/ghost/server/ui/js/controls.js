@@ -1,6 +1,6 @@
 // Shared controls: chips, fields with errors, the theme, a confirmation dialog.
 
-import { fill, h, newId, setText } from "./dom.js";
+import { fill, h, newId, outside, setText, visible } from "./dom.js";
 
 /** A word with a tone: good, warn, bad, info, violet or plain. The word says it; the colour only repeats it. */
 export const chip = (word, tone = "plain") => h("span", { class: `chip ${tone}` }, word);
@@ -61,6 +61,32 @@ export function confirmed(title, what, verb) {
     document.body.append(dialog);
     dialog.showModal();
   });
+}
+
+const PLACEHOLDER = /\[[A-Z][A-Z_]*_\d+\]/;
+
+/**
+ * A command, whole, with a button that copies it. `what` names it for a screen reader; `say` tells the result. What has
+ * lines or characters that the page writes out is not offered: pasted, it would be another command than the one shown.
+ */
+export function command(text, what, say) {
+  const code = outside(text, { tag: "code", cls: "command" });
+  if (!text || visible(text) !== text || text.includes("\n")) return code;
+  const words = h("span", {}, "Copy");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setText(words, "Copied");
+      setTimeout(() => setText(words, "Copy"), 2000);
+      say(`Copied ${what}.`);
+    } catch { // over plain HTTP from another machine a browser has no clipboard
+      getSelection().selectAllChildren(code);
+      say("The browser does not let the page copy. The command is selected: press Ctrl+C.");
+    }
+  };
+  return h("div", { class: "copied" }, code,
+    h("button", { type: "button", class: "quiet", listen: { click: copy } }, words, h("span", { class: "unseen" }, ` ${what}`)),
+    PLACEHOLDER.test(text) ? h("p", { class: "hint" }, "Private mode: put real names in place of the placeholders before you run it. audit/anonymization_map_… has them.") : null);
 }
 
 /** A panel with a heading; `tools` stand beside it. Returns `{element, body}`. */

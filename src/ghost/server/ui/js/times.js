@@ -10,10 +10,10 @@ export function moment(seconds) {
   return date.toDateString() === today.toDateString() ? clock(seconds) : `${day} ${clock(seconds)}`;
 }
 
-/** Of an ISO 8601 time; the text itself where it is none. */
-export function momentOf(iso) {
+/** Of an ISO 8601 time, as the reports say it: `2026-11-28 18:04:20`, UTC; the text itself where it is none. */
+export function utc(iso) {
   const milliseconds = Date.parse(iso);
-  return Number.isNaN(milliseconds) ? String(iso ?? "") : moment(milliseconds / 1000);
+  return Number.isNaN(milliseconds) ? String(iso ?? "") : new Date(milliseconds).toISOString().slice(0, 19).replace("T", " ");
 }
 
 export function span(seconds) {

@@ -1,17 +1,17 @@
 // The records of an investigation in the order of time. A citation is a link to its record, where there is one.
 
 import { part } from "../api.js";
-import { chip, choice } from "../controls.js";
+import { chip, choice, command } from "../controls.js";
 import { fill, h, keyed, outside, setText, textOf } from "../dom.js";
 import { empty, loaded } from "../notices.js";
-import { recordHash } from "../router.js";
-import { momentOf } from "../times.js";
+import { recordLink, shortened } from "../router.js";
+import { utc } from "../times.js";
 
 const PAGE = 200;
 const MOST = 10_000;
 const FOLDED = 1200;
 const LONGEST = 1_000_000;
-const CLASSES = { SAFE: "good", RISKY: "warn", FORBIDDEN: "bad" };
+export const CLASSES = { SAFE: "good", RISKY: "warn", FORBIDDEN: "bad" };
 const TIERS = { 1: "a capture", 2: "the Azure API", 3: "an active probe", 4: "a host's own state" };
 const FILTERS = {
   all: () => true,
@@ -21,7 +21,7 @@ const FILTERS = {
 };
 
 /** `read()` brings it up to date and returns what the API says of the investigation; `goTo(id)` shows one record. */
-export function timeline(sessionId, app, signal) {
+export function evidenceList(sessionId, app, signal) {
   const records = new Map();
   let count = 0;
   let cited = new Set();
@@ -45,9 +45,8 @@ export function timeline(sessionId, app, signal) {
   const read = load; // what is shown does not change: records are only ever added
 
   const render = (unreadable = []) => {
-    const start = Date.parse([...records.values()][0]?.timestamp);
     const shown = [...records.values()].filter((record) => FILTERS[filter.value](record, cited));
-    keyed(list, shown, ({ audit_id: id }) => id, (record) => row(record, start, sessionId, app, signal), (made, record) => made.classList.toggle("cited", cited.has(record.audit_id)));
+    keyed(list, shown, ({ audit_id: id }) => id, (record) => row(record, sessionId, app, signal), (made, record) => made.classList.toggle("cited", cited.has(record.audit_id)));
     setText(words, `${shown.length} of ${count} records${unreadable.length ? `; lines ${unreadable.join(", ")} of the audit cannot be read` : ""}`);
     more.hidden = records.size >= count;
     fill(nothing, records.size ? (shown.length ? null : empty("No matching records.", "Choose “Everything” to see all records."))
@@ -83,25 +82,24 @@ export function timeline(sessionId, app, signal) {
 export function citing(sessionId, evidence) {
   return (id) => {
     const known = id.startsWith(`${sessionId}_`) && evidence.has(id);
-    const short = id.startsWith(`${sessionId}_`) ? `#${id.slice(sessionId.length + 1)}` : id;
-    return known ? h("a", { class: "citation", href: recordHash(sessionId, id), title: id }, short) : h("code", { class: "outside" }, id);
+    return known ? recordLink(sessionId, id) : h("code", { class: "outside" }, id);
   };
 }
 
-function row(record, start, sessionId, app, signal) {
-  const at = (Date.parse(record.timestamp) - start) / 1000;
+function row(record, sessionId, app, signal) {
   const exit = record.exit_code;
+  const number = `#${record.audit_id.split("_").pop()}`;
   return h("li", { class: "record", tabindex: "-1" },
     h("div", { class: "record-head" },
-      h("strong", {}, `#${record.audit_id.split("_").pop()}`), h("time", { title: textOf(record.timestamp) }, Number.isNaN(at) ? momentOf(record.timestamp) : `+${at.toFixed(1)} s`),
+      h("strong", { title: record.audit_id }, number), h("time", { title: textOf(record.timestamp) }, utc(record.timestamp).slice(-8)),
       chip(record.context.replace(/[[\]]/g, "").toLowerCase(), record.context === "[CLOUD]" ? "info" : "plain"),
       chip(record.classification || "unclassified", CLASSES[record.classification] ?? "plain"),
       h("span", { class: "decision" }, decision(record)), h("span", { class: exit === 0 ? "faint" : "exit" }, exit === null ? "did not end" : `exit ${exit}`),
       record.duration_seconds === null ? null : h("span", { class: "faint" }, `${record.duration_seconds.toFixed(1)} s`)),
-    outside(record.command, { tag: "code", cls: "command", limit: 240 }),
-    h("details", {}, h("summary", {}, "Reason and output"),
-      h("p", {}, outside(record.reasoning || "No reason was given.")),
-      h("p", { class: "faint" }, `${momentOf(record.timestamp)}, ${TIERS[record.tier] ?? "another source"}, record `, outside(record.audit_id, { tag: "code" })),
+    command(record.command, `the command of ${number}`, app.say),
+    h("details", {}, h("summary", {}, "Reason and output", h("span", { class: "unseen" }, ` of ${number}`)),
+      h("p", {}, outside(shortened(record.reasoning) || "No reason was given.")),
+      h("p", { class: "faint" }, `${utc(record.timestamp)} UTC, ${TIERS[record.tier] ?? "another source"}, record `, outside(record.audit_id, { tag: "code" })),
       record.denial_reason || record.error ? h("p", {}, outside([record.error, record.denial_reason].filter(Boolean).join(": "))) : null,
       record.output_summary ? outside(record.output_summary, { tag: "pre", limit: FOLDED }) : h("p", { class: "faint" }, "No output."),
       record.output_bytes ? wholeOutput(record, sessionId, app, signal) : null));

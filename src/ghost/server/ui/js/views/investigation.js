@@ -1,12 +1,13 @@
-// One investigation: its report, coverage of the path, hypotheses, and everything that ran in the order of time.
+// One investigation in the order of its report: cause, what to do, how sure and why, what was not verified, the path,
+// the timeline, and everything that ran. Times are UTC, as in the report.
 
 import { Problem, part } from "../api.js";
 import { chip, panel } from "../controls.js";
-import { fill, h, outside, textOf } from "../dom.js";
+import { fill, h, outside, setText, textOf } from "../dom.js";
 import { empty, failure, loaded } from "../notices.js";
-import { momentOf, soon } from "../times.js";
-import { citing, timeline } from "./evidence.js";
-import { STATES } from "./investigations.js";
+import { soon, utc } from "../times.js";
+import { citing, evidenceList } from "./evidence.js";
+import { resuming, stateChip } from "./investigations.js";
 import { reportParts } from "./report.js";
 
 const HYPOTHESES = { CONFIRMED: "good", REFUTED: "plain", ACTIVE: "info", CONTRADICTED: "warn", DENIED_ONCE: "warn", DENIED_TWICE: "warn", UNVERIFIABLE: "violet" };
@@ -14,16 +15,22 @@ const HYPOTHESES = { CONFIRMED: "good", REFUTED: "plain", ACTIVE: "info", CONTRA
 export function show(place, app, route, signal) {
   const sessionId = route.parts[0];
   app.title(sessionId);
+  const heading = h("h1", { class: "outside" }, sessionId);
   const about = h("div", {});
-  const parts = { report: panel("Root cause", { cls: "report" }), coverage: panel("Path coverage"), hypotheses: panel("Hypotheses"),
-    evidence: panel("Evidence"), captures: panel("Captures") };
-  fill(place, h("p", {}, h("a", { href: "#/investigations" }, "All investigations")), h("h1", { class: "outside" }, sessionId), about,
-    h("div", { class: "columns" }, h("div", {}, parts.report.element), h("div", {}, parts.hypotheses.element, parts.captures.element)),
-    parts.coverage.element, parts.evidence.element);
-  const evidence = timeline(sessionId, app, signal);
+  const parts = { cause: panel("Root cause", { cls: "report" }), actions: panel("What to do", { cls: "report" }),
+    certainty: panel("How sure, and why", { cls: "report" }), unverified: panel("Not verified", { cls: "report" }), path: panel("Path"),
+    coverage: panel("Path coverage"), timeline: panel("Timeline (UTC)"), captures: panel("Captures"), evidence: panel("Evidence") };
+  parts.path.element.hidden = true;
+  const reasons = h("div", {});
+  const tested = h("div", {});
+  fill(parts.certainty.body, reasons, h("h3", {}, "Hypotheses"), tested);
+  fill(place, h("p", {}, h("a", { href: "#/investigations" }, "All investigations")), heading, about,
+    Object.values(parts).map(({ element }) => element));
+  const evidence = evidenceList(sessionId, app, signal);
   const cite = citing(sessionId, evidence);
+  let seen = null;
 
-  const once = { hypotheses: "", captures: "", report: "" };
+  const once = { hypotheses: "", captures: "", report: "", timeline: "" };
   const changed = (name, value) => {
     const before = once[name];
     once[name] = JSON.stringify(value);
@@ -33,30 +40,40 @@ export function show(place, app, route, signal) {
   const read = async () => {
     await loaded(about, "Reading the investigation.", async () => {
       const found = await evidence.read();
-      const { investigation: now } = found;
-      if (changed("hypotheses", found.hypotheses)) fill(parts.hypotheses.body, hypotheses(found.hypotheses, cite));
+      const { investigation: now } = (seen = found);
+      setText(heading, now.symptom ? now.symptom.slice(0, 300) : sessionId);
+      if (changed("hypotheses", [found.hypotheses, now.state])) fill(tested, hypotheses(found.hypotheses, now.state === "running", cite));
       if (!evidence.element.isConnected) fill(parts.evidence.body, evidence.element);
       if (!once.report && changed("captures", found.captures)) fill(parts.captures.body, captures(found.captures));
-      return h("p", { class: "lead" }, chip(now.state, STATES[now.state]), " ", [now.created_at && momentOf(now.created_at), now.network, now.brain,
-        `${now.turns} turns`, now.confidence && `confidence ${now.confidence}`].filter(Boolean).join(" · "));
+      return h("p", { class: "faint" }, stateChip(now), " ", h("code", {}, sessionId), " ", [now.created_at && `${utc(now.created_at)} UTC`, now.network, now.brain,
+        `${now.turns} turns`].filter(Boolean).join(" · "));
     }, signal);
     await readReport();
   };
-  const readReport = () => loaded(parts.report.body, "Reading the report.", async () => {
+  const readReport = () => loaded(parts.cause.body, "Reading the report.", async () => {
     let report = null;
     try {
       report = await app.api.get(`/investigations/${part(sessionId)}/report`, {}, signal);
     } catch (error) {
       if (!(error instanceof Problem && error.status === 404)) throw error;
-      fill(parts.coverage.body, empty("Not known yet.", "The report says which layers of the path were cleared, at fault, or not verified."));
+    }
+    if (seen && changed("timeline", [seen, report])) fill(parts.timeline.body, timeline(seen, report, cite));
+    for (const name of ["unverified", "coverage"]) parts[name].element.hidden = !report;
+    if (!report) {
+      const stopped = seen?.investigation.state === "resumable";
+      fill(parts.actions.body, stopped ? resuming(sessionId, app.say) : empty("Nothing yet.", "The report says what to do."));
       return empty("No report yet.", "It is written when the investigation concludes. The commands so far are below.");
     }
     if (!changed("report", report)) return null;
-    const { cause, coverage, captured, cited } = reportParts(report, cite);
-    evidence.cite(cited);
-    fill(parts.coverage.body, coverage);
-    if (captured) fill(parts.captures.body, captured);
-    return cause;
+    const made = reportParts(report, cite, app.say);
+    evidence.cite(made.cited);
+    fill(parts.actions.body, made.actions);
+    fill(reasons, made.certainty);
+    fill(parts.unverified.body, made.unverified);
+    fill(parts.coverage.body, made.coverage);
+    if (made.captured) fill(parts.captures.body, made.captured);
+    showPath(parts.path, sessionId, app, signal);
+    return made.cause;
   }, signal);
 
   /** Goes to a record of this investigation; false where the address names another place. */
@@ -73,14 +90,47 @@ export function show(place, app, route, signal) {
   return go;
 }
 
-function hypotheses(found, cite) {
+/** The picture of the path; a server that has none answers 404, and the panel stays hidden. An image runs no script. */
+async function showPath({ element, body }, sessionId, app, signal) {
+  try {
+    const response = await app.api.fetch(`/investigations/${part(sessionId)}/path.svg`, { signal });
+    const address = URL.createObjectURL(new Blob([await response.text()], { type: "image/svg+xml" }));
+    signal.addEventListener("abort", () => URL.revokeObjectURL(address));
+    fill(body, h("img", { class: "path", src: address, alt: "The path of the packet, hop by hop. “Path coverage” below says the same in words." }));
+    element.hidden = false;
+  } catch (error) {
+    if (signal.aborted) return;
+    element.hidden = error instanceof Problem && error.status === 404;
+    if (!element.hidden) fill(body, failure(error, () => showPath({ element, body }, sessionId, app, signal)));
+  }
+}
+
+function hypotheses(found, running, cite) {
   if (!found.length) return empty("No hypotheses yet.", "Hypotheses appear with the observation that would refute them.");
   return h("ul", { class: "hypotheses" }, found.map((each) => h("li", { class: "hypothesis" },
-    h("p", {}, h("strong", { class: "outside" }, each.id), " ", chip(textOf(each.state).replace(/_/g, " ").toLowerCase(), HYPOTHESES[each.state] ?? "plain"),
-      each.active ? [" ", chip("being tested", "info")] : null, each.denial_count ? h("span", { class: "faint" }, ` refused ${each.denial_count} times`) : null),
+    h("p", {}, h("strong", { class: "outside" }, each.id), " ", chip(each.state === "ACTIVE" ? (running ? "being tested" : "not settled") : textOf(each.state).replace(/_/g, " ").toLowerCase(), HYPOTHESES[each.state] ?? "plain"),
+      each.denial_count ? h("span", { class: "faint" }, ` refused ${each.denial_count === 1 ? "once" : `${each.denial_count} times`}`) : null),
     outside(each.description, { tag: "p" }),
     h("p", { class: "faint" }, "Would be refuted by: ", outside(each.refuted_by)),
-    each.audit_ids.length ? h("p", { class: "faint" }, "Supported by ", each.audit_ids.map((id) => [cite(id), " "])) : null)));
+    each.audit_ids.length ? h("p", { class: "faint" }, "Decided by ", each.audit_ids.map((id) => [cite(id), " "])) : null)));
+}
+
+/** Start, hypotheses, what a person decided or what failed, captures' findings, and the report; commands are in Evidence. */
+function timeline({ investigation, hypotheses: found, evidence }, report, cite) {
+  const proposed = Map.groupBy(found, ({ created_at: at }) => utc(at));
+  const rows = [
+    [investigation.created_at, "Started"],
+    ...[...proposed].map(([at, each]) => [`${at}Z`, [outside(each.map(({ id }) => id).join(", ")), each.length === 1 ? " is proposed" : " are proposed"]]),
+    ...found.filter(({ resolved_at: at }) => at).map((each) => [each.resolved_at,
+      [outside(each.id), ` is ${textOf(each.state).replace(/_/g, " ").toLowerCase()}`], each.audit_ids]),
+    ...evidence.filter((each) => each.action !== "auto_approved" || each.status !== "completed" || each.tier === 1)
+      .map((each) => [each.timestamp, outside(each.reasoning || each.command, { limit: 300 }), [each.audit_id]]),
+    ...(report ? [[textOf(report.generated), "The report is written"]] : []),
+  ].map(([at, ...rest]) => [utc(at), ...rest]).sort(([one], [other]) => (one < other ? -1 : Number(one > other)));
+  return h("table", { class: "coverage timeline" }, h("caption", { class: "unseen" }, "What happened, in order of time"),
+    h("thead", {}, h("tr", {}, ["Time", "Event", "Records"].map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, rows.map(([at, words, ids = []]) => h("tr", {}, h("th", { scope: "row" }, h("time", {}, at)), h("td", {}, words),
+      h("td", { class: "ids" }, ids.map((id) => [cite(id), " "]))))));
 }
 
 function captures(found) {

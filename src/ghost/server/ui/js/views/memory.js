@@ -4,7 +4,7 @@ import { Problem, explained, part } from "../api.js";
 import { chip, choice, confirmed, field, input, panel } from "../controls.js";
 import { fill, h, listOf, outside, recordOf, setText, textOf } from "../dom.js";
 import { empty, failure, loading } from "../notices.js";
-import { hashOf, recordHash } from "../router.js";
+import { hashOf, recordLink, shortened } from "../router.js";
 import { moment } from "../times.js";
 
 const TYPES = { episodic: "what happened", semantic: "what is known", procedural: "what works" };
@@ -132,11 +132,11 @@ function card(hit, app, count) {
   const made = h("li", { class: "card memory" },
     h("div", { class: "card-head" }, chip(memory.type, TONES[memory.type]), h("time", { datetime: iso(memory.created_at) }, moment(memory.created_at)),
       h("span", { class: "faint" }, memory.id), h("span", { class: "faint" }, why(hit)), forget),
-    outside(memory.content, { tag: "p", cls: "content" }),
+    outside(shortened(memory.content), { tag: "p", cls: "content" }),
     memory.tags.length ? h("p", { class: "tags" }, h("span", { class: "unseen" }, "Tags: "), memory.tags.map((tag) => h("span", { class: "tag" }, tag))) : null,
     about(metadata), said);
   forget.addEventListener("click", async () => {
-    const what = [h("p", {}, outside(memory.content, { limit: 300 })),
+    const what = [h("p", {}, outside(shortened(memory.content), { limit: 300 })),
       h("p", { class: "faint" }, "It is removed from search and from the file. A summary made from it remains: forget that separately.")];
     if (!(await confirmed("Forget this memory?", what, "Forget it"))) return;
     try {
@@ -179,5 +179,5 @@ function about(metadata) {
 
 function auditLink(session, id) {
   const of = session && id.startsWith(`${session}_`) ? session : /^(.+)_\d{3,}$/.exec(id)?.[1];
-  return of ? h("a", { href: recordHash(of, id) }, id) : h("code", {}, id);
+  return of ? recordLink(of, id) : h("code", {}, id);
 }

@@ -4,6 +4,7 @@ import { explained } from "../api.js";
 import { bar, chip, field, input, panel } from "../controls.js";
 import { fill, h, keyed, listOf, outside, setText, textOf } from "../dom.js";
 import { empty, failure, loaded } from "../notices.js";
+import { shortened } from "../router.js";
 import { clock, every, soon, span, until } from "../times.js";
 import { scoreBars, scoreTable } from "./score.js";
 import { streamPanel } from "./stream.js";
@@ -46,7 +47,7 @@ function workingMemoryPanel(app, signal) {
   const render = () => {
     keyed(list, known.thoughts, (thought) => thought.id, row, (made, thought) => made.show(thought));
     const sum = known.thoughts.reduce((all, thought) => all + weigh(thought), 0);
-    setText(weight, `${known.count} thoughts, ${sum.toFixed(1)} in all, half gone in ${span(known.half_life_seconds)}`);
+    setText(weight, `${known.count} thoughts, total weight ${sum.toFixed(1)}, half-life ${span(known.half_life_seconds)}`);
   };
   const read = () => loaded(body, "Reading working memory.", async () => {
     known = await app.api.get("/wm", { n: THOUGHTS }, signal);
@@ -66,7 +67,7 @@ function workingMemoryPanel(app, signal) {
 export function thoughtText(thought) {
   const [, tag = "", words = ""] = /^\s*#([a-z]{1,20})\s+([^]*)$/.exec(textOf(thought.content)) ?? [];
   const tones = { question: "warn", insight: "good", plan: "info" };
-  return h("span", { class: "said" }, tag ? chip(tag, tones[tag] ?? "plain") : null, " ", outside(tag ? words : thought.content));
+  return h("span", { class: "said" }, tag ? chip(tag, tones[tag] ?? "plain") : null, " ", outside(shortened(tag ? words : thought.content)));
 }
 
 // --- the next task ---
@@ -134,7 +135,7 @@ function tellPanel(app) {
   think.addEventListener("click", () => busy(think, async () => {
     const done = await app.api.post("/cycle");
     const asked = listOf(done.interrupts).length;
-    return done.thought ? `Thought of ${done.stimuli} news in ${done.seconds.toFixed(2)} s${asked ? ", and asks a question" : ""}.` : "No new thought.";
+    return done.thought ? `One cycle in ${done.seconds.toFixed(2)} s, ${done.stimuli} new observations${asked ? "; Ghost asks a question" : ""}.` : "The cycle ended without a new thought.";
   }));
   fill(body, form, said);
   return element;

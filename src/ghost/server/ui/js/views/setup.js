@@ -15,7 +15,7 @@ const ROWS = {
   store: ["Memory", (value, all) => `${value}${all.memories_encrypted ? ", encrypted at rest" : ", not encrypted"}`],
   soc_enabled: ["Stream of thoughts (SOC_ENABLED)", (value, all) =>
     (value ? `on, a thought every ${span(all.soc_cadence_seconds)}, ${all.thoughts_per_minute} a minute at most` : "off")],
-  wm_max_thoughts: ["Working memory", (value, all) => `${value} thoughts at most, half of a weight gone in ${span(all.wm_half_life_seconds)}`],
+  wm_max_thoughts: ["Working memory", (value, all) => `${value} thoughts at most, half-life ${span(all.wm_half_life_seconds)}`],
   interrupt_expiry_seconds: ["A question expires after", span],
   allowlist: ["Pages may be read from (ALLOWLIST_DOMAINS)", (value) => (listOf(value).length ? listOf(value).map((domain) => [h("code", {}, domain), " "]) : "nowhere")],
   scraper_max_pages: ["One page read", (value, all) =>

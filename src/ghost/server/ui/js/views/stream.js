@@ -4,7 +4,7 @@ import { chip, choice, panel } from "../controls.js";
 import { fill, h, keyed, listOf, outside, setText, textOf } from "../dom.js";
 import { KEPT } from "../following.js";
 import { empty } from "../notices.js";
-import { hashOf, recordHash } from "../router.js";
+import { hashOf, recordLink } from "../router.js";
 import { clock, every, soon, span } from "../times.js";
 import { thoughtText } from "./now.js";
 
@@ -106,7 +106,7 @@ const SAID = {
   record: (data) => {
     const session = textOf(data.session_id);
     return data.kind === "command"
-      ? ["New audit record: ", h("a", { href: recordHash(session, textOf(data.audit_id)) }, textOf(data.audit_id))]
+      ? ["New record ", recordLink(session, textOf(data.audit_id)), " of ", h("a", { href: hashOf("investigations", [session]) }, session)]
       : [`Capture ${textOf(data.task_id)} is ${textOf(data.state)}: `, h("a", { href: hashOf("investigations", [session]) }, session)];
   },
   error: (data) => [h("span", { class: "faint" }, textOf(data.where), ": "), outside(data.message)],
