@@ -382,8 +382,8 @@ def test_a_session_is_found_from_the_directory_above_its_workspace(demonstrated)
     inner.symlink_to(demonstrated.directory, target_is_directory=True)
     session = demonstrated.report["session_id"]
     shown = ghost("audit", "show", session, cwd=inner.parent).stdout
-    assert {row["audit_id"] for row in demonstrated.report["evidence"]} == set(
-        re.findall(rf"^{session}_\d+", shown, re.M)
-    )
+    assert {row["audit_id"] for row in demonstrated.report["evidence"]} == {
+        f"{session}_{number}" for number in re.findall(r"^#(\d+) ", shown, re.M)
+    }
     verified = ghost("audit", "verify", session, cwd=inner.parent).stdout
     assert f"{session}: every record and citation holds" in verified

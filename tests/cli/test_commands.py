@@ -138,11 +138,13 @@ def test_an_empty_command_names_no_record(tmp_path):
 def test_single_commands_are_listed_with_the_ids_that_the_audit_takes(tmp_path):
     ghost("shell", "run", "rm keep", cwd=tmp_path)
     listed = ghost("sessions", cwd=tmp_path).stdout.splitlines()
-    assert "RISKY/user_abandoned  $ rm keep" in listed[-1]
-    rows = json.loads(ghost("sessions", "--json", cwd=tmp_path).stdout)
-    assert [row["command"] for row in rows] == ["rm keep"]
-    assert ghost("audit", "show", rows[0]["session_id"], cwd=tmp_path).returncode == 0
-    assert rows[0]["session_id"] in listed[-1]
+    assert re.search(r"\$ rm keep  RISKY, user abandoned$", listed[-2])
+    (row,) = json.loads(ghost("sessions", "--json", cwd=tmp_path).stdout)
+    assert (row["kind"], row["command"], row["waits"]) == ("command", "rm keep", [])
+    assert listed[-2].startswith(row["session_id"])
+    assert listed[-1] == f"See one: ghost audit show {row['session_id']}"
+    (shown, *_) = ghost("audit", "show", row["session_id"], cwd=tmp_path).stdout.splitlines()
+    assert re.fullmatch(r"#001 – rm keep +RISKY +denied, nobody answered", shown)
 
 
 @pytest.mark.needs("sleep")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import zipfile
 from pathlib import Path
@@ -101,12 +102,19 @@ def test_an_export_holds_whole_outputs_and_verifies_where_it_is_unpacked(tmp_pat
     for command in ("ip route", "ss -tln"):
         audit_id = shell.execute({"command": command, "reasoning": "to see"})["audit_id"]
     assert main(["audit", "show", "shell_1"]) == 0
-    assert "ghost audit show shell_1 --full 2" in capsys.readouterr().out
-    for name in ("2", "002", audit_id):
-        assert main(["audit", "show", "shell_1", "--full", name]) == 0
-        assert json.loads(capsys.readouterr().out) == [{**row, "text": ""} for row in shown]
-    assert main(["audit", "show", "shell_1", "--full", "9"]) == 2
-    assert "no record '9'" in capsys.readouterr().err
+    assert re.search(r"^#002 ✓ ss -tln +SAFE 0.0 s exit 0$", capsys.readouterr().out, re.M)
+    for name in ("2", "002", "#002", audit_id):
+        assert main(["audit", "show", "shell_1", name]) == 0
+        about, output = re.split(r"\n\noutput, \d+ bytes:\n", capsys.readouterr().out)
+        assert about.startswith(
+            f"#002  {audit_id}\n\nss -tln\n\nwhy:      to see\nclass:    SAFE\napproval: ran unasked"
+        )
+        assert json.loads(output) == [{**row, "text": ""} for row in shown]
+    assert main(["audit", "show", "shell_1", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["audit_id"], len(told["whole_output"]) > len(told["output"])) == (audit_id, True)
+    assert main(["audit", "show", "shell_1", "9"]) == 2
+    assert "shell_1 has no record '9': its records are 1 to 2." in capsys.readouterr().err
 
     kept = Path("audit/output", f"{audit_id}.txt")
     for words, target in ((("--local",), "local"), ((), "outside")):
@@ -117,7 +125,7 @@ def test_an_export_holds_whole_outputs_and_verifies_where_it_is_unpacked(tmp_pat
         assert main(["audit", "verify", "shell_1", "-w", target]) == 0
         assert "OK    whole outputs: 2 files" in capsys.readouterr().out
     kept.write_text(kept.read_text().replace("rule-7", "rule-8"))
-    assert main(["audit", "show", "shell_1", "--full", "2"]) == 1
+    assert main(["audit", "show", "shell_1", "2"]) == 1
     assert "was modified" in capsys.readouterr().err
     assert main(["audit", "export", "shell_1", "-o", "changed.zip"]) == 1
     assert f"output/{audit_id}.txt" not in zipfile.ZipFile("changed.zip").namelist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 from ghost.cli import reach_command
@@ -25,7 +26,7 @@ def test_the_first_blocker_and_what_mends_it_are_told(tmp_path):
     assert "--assume 'no-rule cache-nsg close-legacy-ports'" in result.stdout
     session = result.stdout.rsplit("ghost audit show ", 1)[1].strip()
     listed = ghost("sessions", cwd=tmp_path, in_process=True).stdout
-    assert f"{session}    6 reads  web-vm-01 → 10.20.2.5 tcp/6379" in listed
+    assert re.search(rf"{session}  \S+ \S+Z  web-vm-01 → 10.20.2.5 tcp/6379  6 reads", listed)
     assert ghost("audit", "verify", session, cwd=tmp_path, in_process=True).returncode == 0
 
 

@@ -144,7 +144,7 @@ def test_what_is_hidden_is_written_out_and_what_is_long_is_folded(haunted: Live,
     page.locator(".record").first.get_by_role("button", name="Read the whole output").click()
     whole = page.locator(".record").first.locator("pre").last
     expect(whole).to_contain_text(SHOWN)
-    expect(page.locator(".record").first).to_contain_text(f"ghost audit show {SESSION} --full {SESSION}_001")
+    expect(page.locator(".record").first).to_contain_text(f"ghost audit show {SESSION} {SESSION}_001")
     whole.get_by_role("button", name="Show all 1,000,000 characters").click()
     nothing_came_of_it(page)
     cause = panel(page, "Root cause")

@@ -1,4 +1,4 @@
-"""`ghost sessions`, `ghost audit show`, `verify` and `export`.
+"""`ghost audit show`, `verify` and `export`.
 
 Nothing of a session is changed, but that a command whose process was ended is put on record as interrupted.
 """
@@ -8,159 +8,138 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
-import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ghost import __version__
-from ghost.agent import Check, Evidence, SessionPaths, Workspace, load_session, tag_of
-from ghost.cli.session_records import NEEDS, REACH, Recorded, open_workspace, recorded
+from ghost.agent import Check, Evidence, SessionPaths, Workspace, tag_of
+from ghost.cli.session_records import Recorded, recorded
+from ghost.cli.terminal import line_width
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
-from ghost.records import is_locked, open_regular, read_json, valid_session_id
+from ghost.records import open_regular, read_json
 from ghost.redaction import Placeholders, for_outside
 from ghost.shell import SafeExecShell
-from ghost.text import visible
+from ghost.text import one_line, plural, visible
 
 
-def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
-    workspace = open_workspace(workspace_option, Settings())
-    running = is_locked(workspace.root)
-    rows = [_row(workspace, session_id, running=running) for session_id in workspace.session_ids()]
-    listed = {row["session_id"] for row in rows}
-    rows += [
-        {"session_id": session_id, "state": "session file missing or damaged: ghost audit show still works"}
-        for session_id in workspace.recorded_ids()
-        if session_id not in listed
-    ]
-    commands = list(_single_commands(workspace.audit_dir))
-    walks = list(_walks(workspace.audit_dir))
-    if as_json:
-        print(json.dumps([*rows, *commands, *walks], indent=2, ensure_ascii=False))
-        return
-    if not rows:
-        print(f"No sessions in {workspace.root}. Start one: ghost investigate --lab blocked-port")
-    for row in rows:
-        report = f"  {row['report']}" if row.get("report") else ""
-        print(visible(f"{row['session_id']}  {row.get('turns', 0):>3} turns  {row['state']}{report}"))
-    if commands:
-        print(f"Single commands of ghost shell run{_count_text(len(commands))}:")
-    for row in commands[-LATEST:]:
-        print(visible(f"{row['session_id']}  {row['state']}  $ {row['command']}"))
-    if walks:
-        print(f"Walks of ghost reach{_count_text(len(walks))}:")
-    for row in walks[-LATEST:]:
-        print(visible(f"{row['session_id']}  {row['reads']:>3} reads  {row['question']}"))
-
-
-LATEST = 20
-
-
-def _count_text(count: int) -> str:
-    return f", the latest {LATEST} of {count} (all: --json)" if count > LATEST else ""
-
-
-def _walks(audit_dir: Path) -> Iterator[dict[str, Any]]:
-    """Sessions of `ghost reach`, oldest first."""
-    for session_id in _ids(audit_dir, REACH):
-        audit = SessionPaths(audit_dir, session_id).shell_audit
-        records = list(Evidence(audit).values()) if audit.is_file() else []
-        first = records[0] if records else {}
-        yield {
-            "session_id": session_id,
-            "created_at": first.get("timestamp"),
-            "reads": len(records),
-            "question": str(first.get("reasoning", "")).partition(NEEDS)[0],
-        }
-
-
-def _ids(audit_dir: Path, beginning: str) -> list[str]:
-    names = [path.name for path in audit_dir.glob(f"shell_audit_{beginning}*")]
-    return sorted(filter(valid_session_id, {name.removeprefix("shell_audit_").partition(".")[0] for name in names}))
-
-
-def _single_commands(audit_dir: Path) -> Iterator[dict[str, Any]]:
-    """Recorded and running commands of `ghost shell run`, oldest first."""
-    for session_id in _ids(audit_dir, "shell_"):
-        paths = SessionPaths(audit_dir, session_id)
-        records = list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
-        if not records:
-            state = "running, or cut off: see ghost audit show" if paths.intent.exists() else "cannot be read"
-            yield {"session_id": session_id, "state": state, "command": ""}
-        for record in records:
-            decided = record.get("action") or record.get("error") or "-"
-            exit_code = record.get("exit_code")
-            ended = "" if exit_code is None else f"  exit {exit_code}"
-            yield {
-                "session_id": session_id,
-                "created_at": record.get("timestamp"),
-                "state": f"{record.get('classification')}/{decided}{ended}",
-                "command": _command(record),
-            }
-
-
-def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, Any]:
-    path = workspace.find(session_id)
-    session, _ = load_session(path)
-    state = "finished" if session.rca_report_path else "can be resumed"
-    if running and path == workspace.session_file:
-        state = "running"
-    return {
-        "session_id": session.session_id,
-        "created_at": session.created_at,
-        "brain": session.model,
-        "turns": session.turn_count,
-        "state": state,
-        "report": session.rca_report_path,
-    }
-
-
-def show(session_id: str, workspace_option: Path | None, *, full: str | None, as_json: bool) -> None:
-    """List the records of a session, or print the `full` output of one of them."""
+def show(session_id: str, workspace_option: Path | None, *, record: str | None, as_json: bool) -> None:
+    """List the records of a session, one line each, or print one of them with its whole output."""
     paths = _open_records(session_id, workspace_option).paths
     session_id = paths.session_id
     evidence = Evidence(paths.shell_audit)
-    if full is not None:
-        text = evidence.whole_output(_audit_id(full, evidence, session_id))
-        sys.stdout.write(json.dumps(text) if as_json else visible(text, keep="\n\t"))
-        sys.stdout.write("" if text.endswith("\n") and not as_json else "\n")
+    if record is not None:
+        _show_record(evidence, _audit_id(record, evidence, session_id), as_json=as_json)
         return
     if as_json:
         print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
         return
-    for record in evidence.values():
-        tag = tag_of(record)
-        decided = record.get("action") or record.get("error") or "-"
-        exit_code = record.get("exit_code")
-        ended = "" if exit_code is None else f"  exit {exit_code}"
-        print(visible(f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}{ended}"))
-        print(f"    $ {visible(_command(record))}")
-        print(f"    why: {visible(str(record.get('reasoning')))}")
-        if record.get("output_sha256"):
-            size = f"{record.get('output_bytes') or '?'} bytes"
-            print(f"    output: whole in {size}: ghost audit show {session_id} --full {record.get('sequence')}")
-        elif record.get("output_truncated"):
-            print(f"    output: only a part: {visible(str(record.get('output_missing') or 'the rest was not kept'))}")
-        if _is_interrupted(record):
-            print(f"    {CUT_OFF}")
+    for line in _record_lines(list(evidence.values()), line_width()):
+        print(line)
     if paths.intent.exists():
         for line in _open_intent(paths.intent):
             print(line)
     for number in evidence.broken_lines:
         print(f"line {number} cannot be read")
-    print(f"{len(evidence)} records. Check them: ghost audit verify {session_id}")
+    last = next(reversed(list(evidence.values())), None)
+    if last is not None:
+        print(f"One whole, with its output: ghost audit show {session_id} {last.get('sequence')}")
+    print(f"{plural(len(evidence), 'record')}. Check them: ghost audit verify {session_id}")
 
 
 def _audit_id(name: str, evidence: Evidence, session_id: str) -> str:
-    """The audit id of a record, of which `name` may be the number at its end."""
-    audit_id = f"{session_id}_{name:0>3}" if name.isdecimal() else name
+    """The audit id of a record, of which `name` may be the number at its end: `18`, `018`, `#018`."""
+    number = name.removeprefix("#")
+    audit_id = f"{session_id}_{int(number):03}" if re.fullmatch("[0-9]{1,9}", number) else name
     if audit_id not in evidence:
-        raise UsageError(f"{session_id} has no record {name!r}: name one as in ghost audit show {session_id}")
+        numbers = sorted(int(record.get("sequence") or 0) for record in evidence.values())
+        whole = numbers == list(range(1, len(numbers) + 1))
+        known = f"1 to {numbers[-1]}" if whole and numbers[1:] else ", ".join(map(str, numbers)) or "none"
+        raise UsageError(f"{session_id} has no record {name!r}: its records are {known}.")
     return audit_id
+
+
+def _record_lines(records: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """`#018 ✓ az network nic list …  SAFE  0.9 s  exit 0`; the command is cut, how it ended is not."""
+    ends = [_ending(record) for record in records]
+    room = max(width - 8 - max(map(len, ends), default=0) - 1, 20)
+    for record, end in zip(records, ends, strict=True):
+        mark = "–" if record.get("status") == "denied" else "✓" if record.get("exit_code") == 0 else "✗"
+        command = one_line(visible(_command(record), keep="\n\t"), room)
+        yield f"#{int(record.get('sequence') or 0):03} {mark} {command:<{room}}  {end}".rstrip()
+
+
+def _ending(record: Mapping[str, Any]) -> str:
+    exit_code, seconds = record.get("exit_code"), record.get("duration_seconds")
+    ended = f"exit {exit_code}" if exit_code is not None else str(record.get("error") or "").replace("_", " ")
+    told = (
+        str(record.get("classification") or "-"),
+        f"{seconds:.1f} s" if seconds is not None else "",
+        "" if record.get("status") == "denied" else ended,
+        "" if record.get("action") == "auto_approved" else _decision(record).replace(" by the engineer", ""),
+    )
+    return one_line(visible(" ".join(filter(None, told))), 50)
+
+
+_DECISIONS: Final = {
+    "auto_approved": "ran unasked, by rule",
+    "user_approved": "approved by the engineer",
+    "user_modified": "changed and approved by the engineer",
+    "user_denied": "denied by the engineer",
+    "user_abandoned": "denied, nobody answered",
+}
+
+
+def _decision(record: Mapping[str, Any]) -> str:
+    """Who let the command run, or did not, and why not."""
+    words = _DECISIONS.get(str(record.get("action")), "refused by rule" if record.get("status") == "denied" else "-")
+    return f"{words}: {record['denial_reason']}" if record.get("denial_reason") else words
+
+
+def _show_record(evidence: Evidence, audit_id: str, *, as_json: bool) -> None:
+    """Raises `RecordError`, after what is on record was printed, where that is only a part of the output."""
+    record, missing = evidence[audit_id], None
+    try:
+        output = evidence.whole_output(audit_id)
+    except RecordError as error:
+        output, missing = str(record.get("output") or ""), error
+    if as_json:
+        print(json.dumps({**record, "whole_output": None if missing else output}, ensure_ascii=False, indent=2))
+    else:
+        print(f"#{int(record.get('sequence') or 0):03}  {visible(audit_id)}\n")
+        print(f"{visible(_command(record), keep=chr(10))}\n")
+        for name, words in _about_record(record):
+            print(f"{name + ':':<10}{visible(words)}")
+        for name, text in (("output", output), ("stderr", str(record.get("stderr") or ""))):
+            if text or name == "output":
+                print(f"\n{name}, {plural(len(text.encode('utf-8', 'replace')), 'byte')}:")
+                print(visible(text.removesuffix("\n"), keep="\n\t"))
+    if missing is not None:
+        raise missing
+
+
+def _about_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a person asks of a record, by name."""
+    if (asked := record.get("command")) != _command(record):
+        yield "asked for", str(asked)
+    yield "why", str(record.get("reasoning"))
+    tier = record.get("tier_triggered")
+    yield "class", f"{record.get('classification')}{f', by tier {tier}' if tier is not None else ''}"
+    yield "approval", _decision(record)
+    seconds, stamp = record.get("duration_seconds"), str(record.get("timestamp")).replace("T", " ").removesuffix("Z")
+    yield "when", f"{stamp} UTC{f', took {seconds:.1f} s' if seconds is not None else ''}"
+    yield "exit", str(record["exit_code"]) if record.get("exit_code") is not None else "none"
+    yield "sandbox", ", ".join(map(str, record.get("sandbox") or ())) or "none"
+    yield "evidence", tag_of(record).context
+    if record.get("redactions_applied"):
+        yield "redacted", ", ".join(map(str, record.get("redaction_categories") or ()))
+    if error := CUT_OFF if _is_interrupted(record) else record.get("message") or record.get("error"):
+        yield "error", str(error)
 
 
 CUT_OFF = "cut off while it ran: what it did, and whether it finished, is not known"

@@ -72,7 +72,7 @@ def run(
         )
         told = response["output_metadata"]
         if "full_output" in told:
-            sys.stderr.write(f"[Shell] shown in part; all of it: ghost audit show {session_id} --full 1\n")
+            sys.stderr.write(f"[Shell] shown in part; all of it: ghost audit show {session_id} 1\n")
         elif "full_output_missing" in told:
             sys.stderr.write(f"[Shell] shown and kept in part: {told['full_output_missing']}\n")
         if not response.get("audit_written", True):

@@ -19,3 +19,8 @@ def to_stdout() -> Rich:
 
 def to_stderr() -> Rich:
     return Rich(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
+
+
+def line_width() -> int:
+    """Columns that a line may take: those of the terminal, 100 in a pipe."""
+    return to_stdout().width if sys.stdout.isatty() else 100

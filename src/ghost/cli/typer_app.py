@@ -354,11 +354,11 @@ def evaluate(
 
 @app.command("sessions", epilog=_examples("ghost sessions", "ghost sessions --workspace demo"))
 def list_sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """List the sessions of a workspace.
+    """List the sessions of a workspace, newest first, with their outcome.
 
-    Investigations, single commands of `ghost shell run`, and walks of `ghost reach`.
+    Investigations, then walks of `ghost reach` and single commands of `ghost shell run`.
     """
-    from ghost.cli.audit_commands import list_sessions as listed
+    from ghost.cli.session_list import list_sessions as listed
 
     listed(workspace, as_json=json_)
 
@@ -412,20 +412,17 @@ def shell_explain(
     explain(command, as_json=json_)
 
 
-@audit_app.command("show", epilog=_examples("ghost audit show last", "ghost audit show last --full 1"))
+@audit_app.command("show", epilog=_examples("ghost audit show last", "ghost audit show last 1"))
 def audit_show(
     session: SessionArgument,
-    full: Annotated[
-        str | None,
-        typer.Option("--full", metavar="RECORD", help="Print the whole output of one record, such as 3."),
-    ] = None,
+    record: Annotated[str | None, typer.Argument(help="One record: its number (18) or audit id.")] = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """List the commands of a session, or print the output of one."""
+    """List the commands of a session, or show one with all that it printed."""
     from ghost.cli.audit_commands import show
 
-    show(session, workspace, full=full, as_json=json_)
+    show(session, workspace, record=record, as_json=json_)
 
 
 @audit_app.command("verify", epilog=_examples("ghost audit verify last"))

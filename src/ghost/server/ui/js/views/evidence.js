@@ -112,7 +112,7 @@ function wholeOutput(record, sessionId, app, signal) {
     const response = await app.api.fetch(`/investigations/${part(sessionId)}/evidence/${part(record.audit_id)}/output`, { signal });
     const text = await response.text();
     const rest = text.length > LONGEST ? h("p", { class: "faint" }, `The first ${LONGEST.toLocaleString("en")} of ${text.length.toLocaleString("en")} characters. All of it: `,
-      h("code", {}, `ghost audit show ${sessionId} --full ${record.audit_id}`)) : null;
+      h("code", {}, `ghost audit show ${sessionId} ${record.audit_id}`)) : null;
     return [outside(text.slice(0, LONGEST), { tag: "pre", limit: FOLDED }), rest];
   };
   const words = `Read the whole output (${record.output_bytes.toLocaleString("en")} bytes)`;
