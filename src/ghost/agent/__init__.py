@@ -1,8 +1,9 @@
-"""Investigations: the loop, its tools, hypotheses, denials, the session and the report.
+"""Investigations: the loop, its tools, hypotheses, denials, the session, the report and answers from it.
 
 Starts no program and reads no capture: both go through the shell and the orchestrator.
 """
 
+from ghost.agent.answers import ANSWER_PROMPT, DO_NOT_SAY, Answer, SessionRecords, ask_model, look_up
 from ghost.agent.audit_evidence import Evidence, tag_of
 from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
@@ -18,9 +19,12 @@ from ghost.agent.turns import TurnLog, read_conversation, recorded_symptom, with
 from ghost.agent.verification import Check, verify_commands, verify_session
 
 __all__ = [
+    "ANSWER_PROMPT",
     "AZURE",
+    "DO_NOT_SAY",
     "NO_RECORDS",
     "ORPHAN_KINDS",
+    "Answer",
     "Check",
     "Console",
     "Evidence",
@@ -30,14 +34,17 @@ __all__ = [
     "PendingCleanups",
     "Session",
     "SessionPaths",
+    "SessionRecords",
     "Tools",
     "TurnLog",
     "Workspace",
+    "ask_model",
     "choose_and_clean",
     "files_of",
     "find_orphans",
     "finished",
     "load_session",
+    "look_up",
     "read_conversation",
     "recorded_symptom",
     "reissue",

@@ -52,17 +52,20 @@ def model_brain(
     server: ChatServer,
     tools: Sequence[ToolDeclaration],
     *,
+    prompt: str | None = None,
     outside: Callable[[str], str],
     context_tokens: int,
     max_output_tokens: int,
     max_cost: float | None = None,
 ) -> Brain:
-    """Return the model behind `server` as a brain. `outside` is applied to every text that it is sent.
+    """Return the model behind `server` as a brain. `outside` is applied to every text that it is sent; `prompt` stands
+    for that of investigations.
 
     Raises `ConfigurationError` if `max_cost` (US dollars) cannot be held, since the model's price is not known.
     """
     from ghost.brain.model.model_brain import ModelBrain
-    from ghost.brain.model.system_prompt import assembled_prompt
+    from ghost.brain.model.system_prompt import SystemPrompt, assembled_prompt
 
     limits = {"context_tokens": context_tokens, "max_output_tokens": max_output_tokens}
-    return ModelBrain(server, tools, assembled_prompt(), outside=outside, max_cost=max_cost, **limits)
+    system = assembled_prompt() if prompt is None else SystemPrompt(prompt, 1)
+    return ModelBrain(server, tools, system, outside=outside, max_cost=max_cost, **limits)

@@ -61,8 +61,9 @@ class ChosenBrain:
     """To be called once the notes were shown."""
 
 
-def choose_brain(wish: Wish, settings: Settings, workspace: Workspace) -> ChosenBrain:
-    """Return the brain that is wished for, else that of the session to resume, else that of `GHOST_BRAIN`.
+def choose_brain(wish: Wish, settings: Settings, workspace: Workspace, prompt: str | None = None) -> ChosenBrain:
+    """Return the brain that is wished for, else that of the session to resume, else that of `GHOST_BRAIN`. With a
+    `prompt` a model has that one instead of an investigation's, and no tools.
 
     Raises `UsageError` for an unknown one and `ConfigurationError` if its key, model or library is missing.
     """
@@ -79,18 +80,24 @@ def choose_brain(wish: Wish, settings: Settings, workspace: Workspace) -> Chosen
             raise UsageError("--model and --max-cost need a model: name its provider with --brain")
         return ChosenBrain(OfflineBrain(), notes=_differences(recorded, OfflineBrain()))
     model = wish.model or (recorded_model if provider == recorded_provider else None)
-    chosen = _model_brain(provider, model, wish.max_cost or settings.max_cost, settings, workspace)
+    chosen = _model_brain(provider, model, wish.max_cost or settings.max_cost, settings, workspace, prompt)
     return replace(chosen, notes=(*_differences(recorded, chosen.brain), *chosen.notes))
 
 
 def _model_brain(
-    provider: str, model: str | None, max_cost: float | None, settings: Settings, workspace: Workspace
+    provider: str,
+    model: str | None,
+    max_cost: float | None,
+    settings: Settings,
+    workspace: Workspace,
+    prompt: str | None,
 ) -> ChosenBrain:
     server = chat_server(settings, provider, model)
     outgoing = Outgoing(None if is_loopback(server.host) else Placeholders())
     brain = model_brain(
         server,
-        tool_declarations(),
+        tool_declarations() if prompt is None else (),
+        prompt=prompt,
         outside=outgoing,
         context_tokens=settings.context_tokens,
         max_output_tokens=settings.max_output_tokens,

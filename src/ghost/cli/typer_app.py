@@ -226,14 +226,14 @@ def investigate(
     raise typer.Exit(investigate(request, workspace))
 
 
-@app.command(epilog="Example: ghost report last --format html --output report.html")
+@app.command(epilog=_examples("ghost report last", "ghost report last --format html --output report.html"))
 def report(
-    session: Annotated[str, typer.Argument(help="A session (see: ghost sessions).")],
+    session: SessionArgument,
     form: Annotated[
         Literal["md", "html", "json", "text"],
-        typer.Option("--format", "-f", help="md, html (one file, printable), json, or text for a ticket."),
+        typer.Option("--format", "-f", help="The form: text for a ticket, md, html (one file, printable) or json."),
     ] = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write (default: print it).")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write (default: print it).")] = None,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Print the root-cause report of a session, written again from its records."""
@@ -361,6 +361,32 @@ def list_sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) 
     from ghost.cli.session_list import list_sessions as listed
 
     listed(workspace, as_json=json_)
+
+
+@app.command(
+    epilog=_examples(
+        'ghost ask last "why not the route?"',
+        'ghost ask last "which rule allows port 443?" --brain gemini',
+    )
+)
+def ask(
+    session: SessionArgument,
+    question: Annotated[str, typer.Argument(help="What you want to know of its records, quoted.")],
+    brain: BrainOption = None,
+    model: ModelOption = None,
+    max_cost: MaxCostOption = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Answer a question about a session from its records, each sentence with its records. Runs nothing.
+
+    Offline it looks the question up in the report; a model is sent the report and a part of the records.
+    Exit status: 0 answered, 3 the records do not say, 2 usage error, 1 failed.
+    """
+    from ghost.cli.ask_command import ask as asked
+    from ghost.cli.brain_choice import Wish
+
+    raise typer.Exit(asked(session, question, Wish(brain, model, max_cost), workspace, as_json=json_))
 
 
 @app.command(
