@@ -261,7 +261,11 @@ def test_a_single_commands_records_are_shown_and_verified_by_their_id(tmp_path):
     ghost("shell", "run", "rm -rf /", cwd=tmp_path)
     audit = next((tmp_path / "audit").glob("shell_audit_*.jsonl"))
     identity = audit.stem.removeprefix("shell_audit_")
-    assert "rm -rf /" in ghost("audit", "show", identity, cwd=tmp_path).stdout
+    listed = ghost("audit", "show", identity, cwd=tmp_path).stdout
+    assert re.match(r"#001 – rm -rf / +FORBIDDEN refused by rule\n", listed)
+    shown = ghost("audit", "show", identity, "1", cwd=tmp_path).stdout
+    assert "\napproval: refused by rule\n" in shown
+    assert "output" not in shown
     assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 0
     audit.write_bytes(audit.read_bytes()[:-1])
     assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 1

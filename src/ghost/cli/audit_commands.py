@@ -69,19 +69,20 @@ def _record_lines(records: Sequence[Mapping[str, Any]], width: int) -> Iterator[
     ends = [_ending(record) for record in records]
     room = max(width - 8 - max(map(len, ends), default=0) - 1, 20)
     for record, end in zip(records, ends, strict=True):
-        mark = "–" if record.get("status") == "denied" else "✓" if record.get("exit_code") == 0 else "✗"
+        mark = "–" if _was_stopped(record) else "✓" if record.get("exit_code") == 0 else "✗"
         command = one_line(visible(_command(record), keep="\n\t"), room)
         yield f"#{int(record.get('sequence') or 0):03} {mark} {command:<{room}}  {end}".rstrip()
 
 
 def _ending(record: Mapping[str, Any]) -> str:
     exit_code, seconds = record.get("exit_code"), record.get("duration_seconds")
+    decided = _decision(record).replace(" by the engineer", "")
     ended = f"exit {exit_code}" if exit_code is not None else str(record.get("error") or "").replace("_", " ")
     told = (
         str(record.get("classification") or "-"),
         f"{seconds:.1f} s" if seconds is not None else "",
-        "" if record.get("status") == "denied" else ended,
-        "" if record.get("action") == "auto_approved" else _decision(record).replace(" by the engineer", ""),
+        "" if _was_stopped(record) else ended,
+        "" if record.get("action") == "auto_approved" or decided == "-" else decided,
     )
     return one_line(visible(" ".join(filter(None, told))), 50)
 
@@ -95,9 +96,17 @@ _DECISIONS: Final = {
 }
 
 
+_FORBIDDEN: Final = "forbidden_command"
+
+
+def _was_stopped(record: Mapping[str, Any]) -> bool:
+    """Whether a person or a rule did not let the command run."""
+    return record.get("status") == "denied" or record.get("error") == _FORBIDDEN
+
+
 def _decision(record: Mapping[str, Any]) -> str:
     """Who let the command run, or did not, and why not."""
-    words = _DECISIONS.get(str(record.get("action")), "refused by rule" if record.get("status") == "denied" else "-")
+    words = _DECISIONS.get(str(record.get("action")), "refused by rule" if _was_stopped(record) else "-")
     return f"{words}: {record['denial_reason']}" if record.get("denial_reason") else words
 
 
@@ -116,7 +125,7 @@ def _show_record(evidence: Evidence, audit_id: str, *, as_json: bool) -> None:
         for name, words in _about_record(record):
             print(f"{name + ':':<10}{visible(words)}")
         for name, text in (("output", output), ("stderr", str(record.get("stderr") or ""))):
-            if text or name == "output":
+            if text:
                 print(f"\n{name}, {plural(len(text.encode('utf-8', 'replace')), 'byte')}:")
                 print(visible(text.removesuffix("\n"), keep="\n\t"))
     if missing is not None:
