@@ -117,7 +117,6 @@ def test_without_a_sandbox_it_says_what_that_means(monkeypatch: pytest.MonkeyPat
     assert "! sandbox" in str(doctor_command._sandbox())
 
 
-
 def test_in_a_labs_shell_it_says_simulated(person: InLab, tmp_path: Path) -> None:  # noqa: F811
     shown = person("doctor", "--workspace", str(tmp_path / "w")).stdout
     assert "(SIMULATED, the lab blocked-port)" in shown

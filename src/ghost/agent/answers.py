@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from ghost.agent.audit_evidence import Evidence, cited_ids, tag_of
 from ghost.agent.facts import proofs_of
-from ghost.agent.rca_markdown import LAYERS
 from ghost.brain import Brain, Usage, UserMessage
 from ghost.errors import RecordError
+from ghost.report import LAYERS
 from ghost.text import map_text, one_line
 
 ANSWER_PROMPT: Final = (Path(__file__).parent / "answer_prompt.md").read_text(encoding="utf-8")

@@ -114,6 +114,10 @@ BrainOption = Annotated[
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="Name the model of that provider (also: GHOST_LLM_MODEL).")
 ]
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=0.001, help="US dollars that the model may cost (also: GHOST_MAX_COST)."),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -173,10 +177,7 @@ def investigate(
     ] = None,
     brain: BrainOption = None,
     model: ModelOption = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option("--max-cost", min=0.001, help="US dollars that the model may cost (also: GHOST_MAX_COST)."),
-    ] = None,
+    max_cost: MaxCostOption = None,
     workspace: WorkspaceOption = None,
     max_turns: Annotated[
         int | None,
@@ -233,10 +234,15 @@ def report(
         Literal["md", "html", "json", "text"],
         typer.Option("--format", "-f", help="The form: text for a ticket, md, html (one file, printable) or json."),
     ] = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write (default: print it).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write (default: print it).")
+    ] = None,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Print the root-cause report of a session, written again from its records."""
+    """Print the root-cause report of a session.
+
+    It is written again from the records.
+    """
     from ghost.cli.report_command import report
 
     report(session, form, output, workspace)
@@ -354,7 +360,7 @@ def evaluate(
 
 @app.command("sessions", epilog=_examples("ghost sessions", "ghost sessions --workspace demo"))
 def list_sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """List the sessions of a workspace, newest first, with their outcome.
+    """List the sessions of a workspace and their outcome.
 
     Investigations, then walks of `ghost reach` and single commands of `ghost shell run`.
     """
@@ -378,7 +384,9 @@ def ask(
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Answer a question about a session from its records, each sentence with its records. Runs nothing.
+    """Answer a question about a session from its records.
+
+    Each sentence cites its records. Runs nothing.
 
     Offline it looks the question up in the report; a model is sent the report and a part of the records.
     Exit status: 0 answered, 3 the records do not say, 2 usage error, 1 failed.
