@@ -58,7 +58,7 @@ REPORT = {
     "generated": "2025-01-15T14:33:00.000Z",
     "summary": {"text": f"A rule denies it ({SESSION}_001).", "audit_ids": [f"{SESSION}_001"], "supported": True},
     "actions": [{"text": f"az resource delete --ids {VAULT}", "command": f"az resource delete --ids {VAULT}",
-                 "classification": "RISKY", "why": "It deletes the vault."}],
+                 "classification": "RISKY", "changes": "It deletes the vault."}],
     "coverage": [{"layer": "dns", "status": "not_verified", "audit_ids": [], "note": f"no name of {VAULT} was given"},
                  {"layer": "load_balancer", "status": "at_fault", "audit_ids": [f"{SESSION}_001"], "note": "denied"}],
     "captures": [{"task_id": "ghost_vm-a_20250115T143200", "outcome": "completed", "target": VAULT,

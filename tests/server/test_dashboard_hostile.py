@@ -63,7 +63,7 @@ def hostile_report(root: Path, paths: SessionPaths, session: Session) -> None:
     report |= {"statements": [{"text": HOSTILE, "audit_ids": [ADDRESS, f"{SESSION}_001"], "supported": True}, None, 7]}
     report |= {
         "actions": [
-            {"text": f"`{HOSTILE}`", "command": HOSTILE, "classification": MARKUP, "why": LONG},
+            {"text": f"`{HOSTILE}`", "command": HOSTILE, "classification": MARKUP, "changes": LONG},
             {"text": {}},
             7,
         ],

@@ -21,7 +21,7 @@ from ghost.agent import (
 )
 from ghost.brain import OfflineBrain
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
-from ghost.cli.session_records import Recorded, recorded
+from ghost.cli.session_records import Recorded, option_of, recorded
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
 from ghost.records import read_json
@@ -53,7 +53,7 @@ def ask(session_id: str, question: str, wish: Wish, workspace_option: Path | Non
     if as_json:
         print(json.dumps(_as_json(question, records, chosen.brain.name, answer), ensure_ascii=False, indent=2))
     else:
-        _print(answer, records, offline=offline)
+        _print(answer, records, offline=offline, option=option_of(paths.audit_dir.parent))
     return 0 if answer.sentences else UNANSWERED
 
 
@@ -84,7 +84,7 @@ def _report(found: Recorded) -> dict[str, Any]:
     return {"symptom": found.session.symptom, "outcome": "not_finished", "hypotheses": hypotheses}
 
 
-def _print(answer: Answer, records: SessionRecords, *, offline: bool) -> None:
+def _print(answer: Answer, records: SessionRecords, *, offline: bool, option: str) -> None:
     real, session = records.evidence.restored, records.session_id
     for sentence in answer.sentences:
         numbers = " ".join(f"#{audit_id.rpartition('_')[2]}" for audit_id in sentence.audit_ids)
@@ -96,7 +96,8 @@ def _print(answer: Answer, records: SessionRecords, *, offline: bool) -> None:
     if offline:
         _note(_OFFLINE if answer.sentences else _CAN_ASK)
     if cited := [audit_id for sentence in answer.sentences for audit_id in sentence.audit_ids]:
-        _note(f"See a record: {shlex.join(['ghost', 'audit', 'show', session, str(int(cited[0].rpartition('_')[2]))])}")
+        number = int(cited[0].rpartition("_")[2])
+        _note(f"See a record: ghost audit show {shlex.quote(session)} {number}{option}")
 
 
 def _as_json(question: str, records: SessionRecords, brain: str, answer: Answer) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ghost import __version__
 from ghost.agent import Check, Evidence, SessionPaths, Workspace, tag_of
-from ghost.cli.session_records import Recorded, recorded
+from ghost.cli.session_records import Recorded, option_of, recorded
 from ghost.cli.terminal import line_width
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
@@ -46,10 +46,11 @@ def show(session_id: str, workspace_option: Path | None, *, record: str | None, 
             print(line)
     for number in evidence.broken_lines:
         print(f"line {number} cannot be read")
+    option = option_of(paths.audit_dir.parent)
     last = next(reversed(list(evidence.values())), None)
     if last is not None:
-        print(f"One whole, with its output: ghost audit show {session_id} {last.get('sequence')}")
-    print(f"{plural(len(evidence), 'record')}. Check them: ghost audit verify {session_id}")
+        print(f"One whole, with its output: ghost audit show {session_id} {last.get('sequence')}{option}")
+    print(f"{plural(len(evidence), 'record')}. Check them: ghost audit verify {session_id}{option}")
 
 
 def _audit_id(name: str, evidence: Evidence, session_id: str) -> str:

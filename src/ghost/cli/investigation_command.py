@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -34,7 +33,7 @@ from ghost.cli.leftovers import UNTRACKED, of_this_network, offer_orphans
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, ShownTools, TerminalGoneError, used_up
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
-from ghost.cli.session_records import open_workspace, workspace_of
+from ghost.cli.session_records import open_workspace, option_of, shortened, workspace_of
 from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
@@ -119,7 +118,8 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
         except BaseException as ended:
             saved = opening.session_id is not None and opening.session_id == workspace.current_id()
             can_go_on = saved and isinstance(ended, KeyboardInterrupt | BrainError)
-            resume = f"ghost investigate --resume {opening.session_id}{_option_of(workspace)}" if can_go_on else None
+            of = f"{opening.session_id}{option_of(workspace.root)}"
+            resume = f"ghost investigate --resume {of}" if can_go_on else None
             with contextlib.suppress(OSError, TerminalGoneError):  # where the terminal is gone nobody is to be told
                 if resume:
                     to_stderr().print(f"Session saved. Resume with: {resume}", markup=False)
@@ -287,7 +287,7 @@ class _Run:
         return without_secrets(typed)
 
     def _memory(self) -> SessionMemory:
-        return SessionMemory(self.settings, self.workspace.root, self.narration, _option_of(self.workspace))
+        return SessionMemory(self.settings, self.workspace.root, self.narration, option_of(self.workspace.root))
 
     def _evidence(self) -> Evidence:
         return self._records.refreshed()
@@ -320,7 +320,7 @@ class _Run:
             self.narration.line(note, style="yellow")
         self.chosen.told()
         if self.is_private:
-            self.narration.line(PRIVATE_MODE.format(map=_shortened(self.paths.anonymization_map)))
+            self.narration.line(PRIVATE_MODE.format(map=shortened(self.paths.anonymization_map)))
 
     def _hide_symptom(self, shell: NarratedShell, hide: Callable[[str], str]) -> None:
         """Read the names of machines, so that what was typed is recorded without them."""
@@ -367,11 +367,11 @@ class _Run:
             print(markdown, file=sys.stderr if self.request.for_programs else sys.stdout)
             raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")
         self.narration.banner(
-            f"RCA REPORT WRITTEN: {_shortened(self.paths.report)}",
+            f"RCA REPORT WRITTEN: {shortened(self.paths.report)}",
             f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
             *([f"Model: {used_up(model_turns)}"] if model_turns else []),
         )
-        of = f"{self.session.session_id}{_option_of(self.workspace)}"
+        of = f"{self.session.session_id}{option_of(self.workspace.root)}"
         self.narration.line(f"  Ticket text: ghost report {of}", style="dim")
 
 
@@ -380,14 +380,3 @@ def _prompt() -> str:
     sys.stderr.write("> ")
     sys.stderr.flush()
     return input()
-
-
-def _option_of(workspace: Workspace) -> str:
-    """How a command names the workspace; empty for the current directory."""
-    if workspace.root == Path.cwd():
-        return ""
-    return f" --workspace {shlex.quote(str(_shortened(workspace.root)))}"
-
-
-def _shortened(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

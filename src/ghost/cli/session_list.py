@@ -17,7 +17,7 @@ from typing import Any
 from rich.text import Text
 
 from ghost.agent import Evidence, Session, SessionPaths, Workspace, load_session
-from ghost.cli.session_records import NEEDS, REACH, open_workspace
+from ghost.cli.session_records import NEEDS, REACH, open_workspace, option_of
 from ghost.cli.terminal import line_width, to_stdout
 from ghost.cloud import unreleased_captures_of
 from ghost.config import Settings
@@ -29,7 +29,7 @@ LATEST = 20
 """Walks and single commands that are listed; all are in the JSON."""
 SHELL = "shell_"
 """The beginning of the ids of single commands."""
-_MIN_ABOUT, _MIN_ENDING = 12, 12
+_MIN_ABOUT, _MIN_ENDING = 28, 12
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
         _print_part(heading, rows, LATEST if heading else len(rows))
     finished = [row for row in parts[0] if row.details["state"] == "finished"][:1]
     if shown := [*finished, *(row for rows in parts for row in rows)][:1]:
-        report = f"ghost report {shown[0].session_id}   " if finished else ""
-        print(f"See one: {report}ghost audit show {shown[0].session_id}")
+        of = f"{shown[0].session_id}{option_of(workspace.root)}"
+        print(f"See one: {f'ghost report {of}   ' if finished else ''}ghost audit show {of}")
 
 
 def _newest_first(rows: Iterator[Row]) -> list[Row]:

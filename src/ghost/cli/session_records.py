@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,15 @@ NEEDS: Final = " needs: "
 """Between a walk's question and what is read for it, in the reasoning of its reads."""
 MAX_SHOWN: Final = 3
 """Of sessions that fit a part of an id."""
+
+
+def shortened(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def option_of(root: Path) -> str:
+    """How a command names a workspace; empty for the current directory."""
+    return "" if root == Path.cwd() else f" --workspace {shlex.quote(str(shortened(root)))}"
 
 
 def open_workspace(given: Path | None, settings: Settings) -> Workspace:

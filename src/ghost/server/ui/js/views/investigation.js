@@ -3,7 +3,7 @@
 
 import { Problem, part } from "../api.js";
 import { chip, panel } from "../controls.js";
-import { fill, h, outside, setText, textOf } from "../dom.js";
+import { fill, h, listOf, outside, recordOf, setText, textOf } from "../dom.js";
 import { empty, failure, loaded } from "../notices.js";
 import { soon, utc } from "../times.js";
 import { citing, evidenceList } from "./evidence.js";
@@ -118,7 +118,8 @@ function hypotheses(found, running, cite) {
 /** Start, hypotheses, what a person decided or what failed, captures' findings, and the report; commands are in Evidence. */
 function timeline({ investigation, hypotheses: found, evidence }, report, cite) {
   const proposed = Map.groupBy(found, ({ created_at: at }) => utc(at));
-  const rows = [
+  const told = listOf(report?.timeline).map(recordOf).map((row) => [textOf(row.time), outside(row.what, { limit: 300 }), listOf(row.audit_ids).map(textOf)]);
+  const rows = (told.length ? told : [
     [investigation.created_at, "Started"],
     ...[...proposed].map(([at, each]) => [`${at}Z`, [outside(each.map(({ id }) => id).join(", ")), each.length === 1 ? " is proposed" : " are proposed"]]),
     ...found.filter(({ resolved_at: at }) => at).map((each) => [each.resolved_at,
@@ -126,7 +127,7 @@ function timeline({ investigation, hypotheses: found, evidence }, report, cite) 
     ...evidence.filter((each) => each.action !== "auto_approved" || each.status !== "completed" || each.tier === 1)
       .map((each) => [each.timestamp, outside(each.reasoning || each.command, { limit: 300 }), [each.audit_id]]),
     ...(report ? [[textOf(report.generated), "The report is written"]] : []),
-  ].map(([at, ...rest]) => [utc(at), ...rest]).sort(([one], [other]) => (one < other ? -1 : Number(one > other)));
+  ]).map(([at, ...rest]) => [utc(at), ...rest]).sort(([one], [other]) => (one < other ? -1 : Number(one > other)));
   return h("table", { class: "coverage timeline" }, h("caption", { class: "unseen" }, "What happened, in order of time"),
     h("thead", {}, h("tr", {}, ["Time", "Event", "Records"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows.map(([at, words, ids = []]) => h("tr", {}, h("th", { scope: "row" }, h("time", {}, at)), h("td", {}, words),

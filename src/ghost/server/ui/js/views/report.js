@@ -68,7 +68,7 @@ function action(given, number, say) {
   if (!run) return outside(words);
   const around = (at < 0 ? [words] : [words.slice(0, at), words.slice(at + run.length)]).map((part) => part.replace(/^[\s`”.]+|[\s`“]+$/g, ""));
   return [around.map((part) => (part ? outside(part, { tag: "p" }) : null)), command(run, `the command of step ${number}`, say),
-    given.classification ? h("p", { class: "faint" }, chip(textOf(given.classification), CLASSES[given.classification] ?? "plain"), " ", outside(given.why)) : null];
+    given.classification ? h("p", { class: "faint" }, chip(textOf(given.classification), CLASSES[given.classification] ?? "plain"), " ", outside(given.changes)) : null];
 }
 
 function certainty(report, cite) {
