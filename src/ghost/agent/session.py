@@ -135,6 +135,11 @@ class SessionPaths:
         return self.audit_dir / f"ghost_rca_{self.session_id}.json"
 
     @property
+    def report_page(self) -> Path:
+        """Written with `--html`."""
+        return self.audit_dir / f"ghost_rca_{self.session_id}.html"
+
+    @property
     def archived_session(self) -> Path:
         return self.audit_dir / f"ghost_session_{self.session_id}.json"
 

@@ -31,6 +31,7 @@ from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cli.leftovers import UNTRACKED, of_this_network, offer_orphans
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, ShownTools, TerminalGoneError, used_up
+from ghost.cli.report_command import rendered
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, option_of, shortened, workspace_of
@@ -40,7 +41,7 @@ from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, GhostError, UsageError
 from ghost.lab import load_case
-from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock
+from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell, missing_sandbox
 from ghost.text import map_text
 
@@ -67,6 +68,8 @@ class Request:
     """One document on standard output, at the end."""
     verbose: bool = False
     """Each command whole, with its reason."""
+    html: bool = False
+    """The report as a page, too."""
     as_events: bool = False
     """A line on standard output for each event, as it happens."""
     stated: StatedEnds = NOTHING_STATED
@@ -239,6 +242,8 @@ class _Run:
             raise
         model_turns = [m for m in conversation if isinstance(m, Turn) and m.usage != Usage()]
         outcome = self._hand_over(report)
+        if self.request.html:
+            write_text(self.paths.report_page, rendered(report, "html", self.paths))
         self._show_end(report, markdown, self.clock.monotonic() - began, model_turns)
         return outcome
 
@@ -368,6 +373,7 @@ class _Run:
             raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")
         self.narration.banner(
             f"RCA REPORT WRITTEN: {shortened(self.paths.report)}",
+            *([f"Page: {shortened(self.paths.report_page)}"] if self.request.html else []),
             f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
             *([f"Model: {used_up(model_turns)}"] if model_turns else []),
         )

@@ -188,6 +188,7 @@ def investigate(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show each command whole, with its reason, class and audit id.")
     ] = False,
+    html: Annotated[bool, typer.Option("--html", help="Write the report as one HTML file, too.")] = False,
     json_events: Annotated[
         bool, typer.Option("--json-events", help="Print a line of JSON for each event, as it happens.")
     ] = False,
@@ -221,6 +222,7 @@ def investigate(
         private=private,
         as_json=json_,
         verbose=verbose,
+        html=html,
         as_events=json_events,
         stated=StatedEnds(source, dest, port, protocol or ""),
     )

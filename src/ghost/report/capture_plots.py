@@ -11,6 +11,7 @@ from typing import Final
 
 from ghost.page import Markup, element, escaped
 
+REPORT: Final = "_forensic_report.md"
 MAX_PLOTS: Final = 6
 MAX_BYTES: Final = 4 << 20
 _TAGS: Final = {
@@ -26,8 +27,8 @@ _CASED: Final = {"viewbox": "viewBox", "preserveaspectratio": "preserveAspectRat
 
 def plots_of(report_path: str) -> list[Markup]:
     """Return the figures of the capture whose forensic report lies at `report_path`; none where its page is gone."""
-    page = Path(report_path.replace("_forensic_report.md", "_report.html"))
-    if page.suffix != ".html" or page.is_symlink() or not page.is_file() or page.stat().st_size > MAX_BYTES:
+    page = Path(f"{report_path.removesuffix(REPORT)}_report.html")
+    if not report_path.endswith(REPORT) or page.is_symlink() or not page.is_file() or page.stat().st_size > MAX_BYTES:
         return []
     reader = _Figures()
     reader.feed(page.read_text(encoding="utf-8", errors="replace"))

@@ -6,6 +6,7 @@ the evidence, with short record numbers (`#017`). Then an annex with all that wa
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ INTEGRITY: Final = (
     "stays in the audit; only conclusions appear here."
 )
 _OUTCOMES: Final = {"passes": "configuration lets it pass", "unknown": "not known to its end"}
+_MARKED: Final = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _VERDICTS: Final = {"pass": "✓", "rewrite": "⇄", "unknown": "?"}
 
 
@@ -84,9 +87,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Quote:
-    """Lines of another report, which have their own form."""
+    """Lines of the capture engine's summary."""
 
-    text: str
+    lines: tuple[Spans, ...]
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ def place_of(cause: Mapping[str, Any]) -> str:
 def _actions(report: Mapping[str, Any]) -> Iterator[Block]:
     for action in report["actions"]:
         command = action["command"]
-        if command is None:
+        if not command:
             yield Items(((_short(report, action["text"]),),))
             continue
         lead, _, after = action["text"].partition(command)
@@ -233,8 +236,28 @@ def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
     for capture in read:
         number = _numbers([capture["executive_summary_audit_id"]])
         yield Paragraph((Strong("What the capture engine says"), f" of {capture['task_id']} {number}:"))
-        yield Quote(_verdict_of(capture["executive_summary"]))
+        yield quoted(_verdict_of(capture["executive_summary"]))
         yield CapturePlots(str(capture["report_path"]))
+
+
+def quoted(summary: str) -> Quote:
+    """Return a summary's lines, of whose Markdown only headings, bold words and code count."""
+    return Quote(tuple(_quoted_line(line) for line in summary.splitlines() if line.strip(" #-")))
+
+
+def _quoted_line(line: str) -> Spans:
+    words = line.lstrip("#- ")
+    if line.startswith("#"):
+        return (Strong(_ESCAPED.sub(r"\1", words)),)
+    spans: list[Span] = []
+    for part in filter(None, _MARKED.split(words)):
+        if part.startswith("**") and len(part) > 4:
+            spans.append(Strong(_ESCAPED.sub(r"\1", part[2:-2])))
+        elif part.startswith("`") and len(part) > 2:
+            spans.append(Code(part.strip("`")))
+        else:
+            spans.append(_ESCAPED.sub(r"\1", part))
+    return tuple(spans)
 
 
 def _verdict_of(summary: str) -> str:
@@ -365,7 +388,7 @@ def _captures(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     for r in rows:
         if r["executive_summary"]:
             yield Heading(3, f"Executive summary of {r['task_id']} ([CLOUD], {r['executive_summary_audit_id']})")
-            yield Quote(r["executive_summary"])
+            yield quoted(r["executive_summary"])
         elif not r["executive_summary_available"]:
             yield Paragraph((f"Report content of {r['task_id']} unavailable (cat denied by the engineer, or failed).",))
 

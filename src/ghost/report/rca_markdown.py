@@ -43,8 +43,8 @@ def _block(block: Block) -> str:
             return code(words)
         case Table(header, rows):
             return table(header, [[_spans(cell) for cell in row] for row in rows])
-        case Quote(words):
-            return "\n".join(f"> {line}".rstrip() for line in words.splitlines() if line.strip())
+        case Quote(lines):
+            return "\n>\n".join(f"> {_spans(line)}" for line in lines)
         case PathPicture(_, in_words):
             return text(in_words)
         case CapturePlots():

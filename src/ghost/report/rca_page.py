@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 import ghost
@@ -46,8 +45,8 @@ def _written(blocks: Iterable[Block], plots: Callable[[str], Iterable[Markup]]) 
                 yield element("pre", words)
             case Table(header, rows):
                 yield _table(header, rows)
-            case Quote(words):
-                yield element("blockquote", list(_quoted(words)))
+            case Quote(lines):
+                yield element("blockquote", [element("p", _spans(line)) for line in lines])
             case PathPicture(path, in_words):
                 yield element("figure", Markup(path_picture(path)), element("figcaption", in_words), class_="path")
             case CapturePlots(report_path):
@@ -72,15 +71,3 @@ def _table(header: tuple[str, ...], rows: tuple[tuple[Spans, ...], ...]) -> Mark
     body = [element("tr", [element("td", _spans(cell)) for cell in row]) for row in rows]
     whole = element("table", element("thead", head), element("tbody", body), class_=header[0].lower())
     return scrolling(header[0], whole)
-
-
-def _quoted(words: str) -> Iterator[Markup]:
-    """Yield the lines of a capture's summary, whose headings, bold words and code are the engine's own."""
-    for line in filter(str.strip, words.splitlines()):
-        parts = re.split(r"(\*\*[^*]+\*\*|`[^`]+`)", line.lstrip("#- "))
-        spans = [
-            element("strong", part.strip("*")) if part.startswith("**") else element("code", part.strip("`"))
-            if part.startswith("`") else part
-            for part in parts
-        ]  # fmt: skip
-        yield element("p", element("strong", spans) if line.startswith("#") else spans)

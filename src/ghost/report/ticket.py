@@ -45,9 +45,9 @@ def _lines(blocks: Iterable[Block]) -> Iterator[str]:
             case Table(_, cells):
                 for cell_row in cells:
                     yield from _folded("  ".join(filter(None, map(_plain, cell_row))), "- ")
-            case Quote(words):
-                for line in words.splitlines():
-                    yield from _folded(line.strip("#* ").replace("**", ""), "  | ")
+            case Quote(lines):
+                for line in lines:
+                    yield from _folded(_plain(line), "  | ")
             case PathPicture(_, in_words):
                 yield from _folded(_line(in_words), "")
             case _:
