@@ -28,6 +28,7 @@ from .ready_ghost import run_ghost
 
 NOT_RUN = {
     "ghost investigate --source web-vm-01 --dest 10.20.2.5 --port 6379": "asks an Azure account",
+    'ghost ask last "which rule allows port 443?" --brain gemini': "asks a model",
     'ghost investigate "vm-a cannot reach vm-b on 443" --brain gemini': "asks a model, and an Azure account",
     "ghost serve --workspace prod": "serves until Ctrl-C; tests/server does so",
     'ghost answer q:1732264000000 "port: 6379"': "answers a question that the background loop asked",

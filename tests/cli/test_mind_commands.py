@@ -153,7 +153,7 @@ def test_thinking_without_a_server_ends_at_ctrl_c_with_what_was_thought_kept(tmp
     process.send_signal(signal.SIGINT)
     _, complaint = process.communicate(timeout=30)
     assert time.monotonic() - began < 20
-    assert (process.returncode, complaint) == (130, "ghost: interrupted\n")
+    assert (process.returncode, complaint) == (130, "ghost: interrupted.\n")
     assert first["kind"] in {"thought", "task"}
 
 

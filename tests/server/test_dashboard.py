@@ -272,8 +272,9 @@ def test_an_investigation_of_the_lab_is_shown_with_everything_it_rests_on(
         expect(page.get_by_role("heading", level=1)).to_have_text(report["symptom"])
         expect(cause).to_contain_text(re.split(r" \(records? ", report["summary"]["text"])[0])
         expect(cause).not_to_contain_text("unsupported")
+        expect(panel(page, "Path").get_by_role("img")).to_be_visible()
         headings = page.locator("main h2:visible").all_inner_texts()
-        assert headings == ["Root cause", "What to do", "How sure, and why", "Not verified", "Path coverage",
+        assert headings == ["Root cause", "What to do", "How sure, and why", "Not verified", "Path", "Path coverage",
             "Timeline (UTC)", "Captures", "Evidence"]  # fmt: skip
         actions = panel(page, "What to do")
         expect(actions).to_contain_text("RISKY")
@@ -283,7 +284,7 @@ def test_an_investigation_of_the_lab_is_shown_with_everything_it_rests_on(
         expect(copy).to_be_focused()
         assert page.evaluate("navigator.clipboard.readText()") == report["actions"][1]["command"]
         expect(panel(page, "Not verified").get_by_role("listitem").filter(has_text="DNS")).to_be_visible()
-        expect(panel(page, "Timeline (UTC)")).to_contain_text("H1 is confirmed")
+        expect(panel(page, "Timeline (UTC)")).to_contain_text("The investigation concluded: cause found")
         layers = panel(page, "Path coverage").locator("tbody tr")
         assert layers.count() == len(report["coverage"])
         expect(layers.filter(has_text="NSG inbound")).to_contain_text("at fault")
