@@ -96,6 +96,10 @@ def test_an_edited_verdict_is_found_and_the_timeline_is_on_one_clock(tmp_path: P
     assert wrong() == ["path 1, hop 4: verdict is 'pass', by the records 'at_fault'"]
     report["path"].append(report["path"][0])
     assert "path 2 in the report, 1 by the records" in wrong()
+    (found,) = report["captured_findings"]
+    assert (found["severity"], found["seen_at"], found["owner"]) == ("MEDIUM", "app-vm-01", "network")
+    assert found["frames"]
+    assert all(step["command"] and step["run_on"] for step in found["next"])
     rows = report["timeline"]
     assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
     assert [row["kind"] for row in rows if row["kind"] != "command"] == [

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
+from ghost.agent.captured_findings import findings_of
 from ghost.agent.completion import classified_actions, judged_causes, settled_outcome, summary_ids
 from ghost.agent.facts import UNCITED, Proofs, proofs_of
 from ghost.agent.report_path import paths_of
@@ -149,6 +150,7 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "advisories": _advisories(session, evidence, captures),
     }
     report["path"] = paths_of(report, completion.get("traffic") or [], proofs)
+    report["captured_findings"] = findings_of(report, evidence)
     report["timeline"] = timeline_of(report, session, evidence, proofs, now)
     return report
 

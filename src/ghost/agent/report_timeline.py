@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, tag_of
+from ghost.agent.captured_findings import captures_read, cited_in, place_of_capture
 from ghost.agent.facts import Proofs
 from ghost.agent.facts.recorded_facts import argv_in
 from ghost.agent.session import Session
-from ghost.net import Flow, is_change, key, known_kinds, met, name_of, walk
+from ghost.net import Flow, is_change, key, met, name_of, walk
 from ghost.records import isoformat
 from ghost.text import one_line, plural
 
@@ -133,32 +134,20 @@ def _changed(resource: str, operation: str, caller: str) -> str:
 
 def _captured(report: Mapping[str, Any], evidence: Evidence) -> Iterator[_Row]:
     """Yield when each capture began and ended, and when what causes cite of it was seen first and last."""
-    for audit_id, record in evidence.items():
-        told = _json(evidence, audit_id) if tag_of(record) == CAPTURE and "--findings" in argv_in(record) else None
-        if not isinstance(told, dict) or not isinstance(told.get("capture"), dict):
-            continue
-        capture = told["capture"]
-        where = _captured_at(report, str(capture.get("file")))
+    for audit_id, told in captures_read(evidence):
+        capture, where = told["capture"], place_of_capture(report, told)
         packets = plural(int(capture.get("packets") or 0), "packet")
         yield from _rows(capture, "first_utc", f"The capture at {where} begins.", (audit_id,))
         yield from _rows(capture, "last_utc", f"The capture at {where} ends, with {packets}.", (audit_id,))
-        cited = (cause for cause in report["causes"] if cause["supported"] and audit_id in cause["audit_ids"])
-        kinds = {each for cause in cited for each in known_kinds()[cause["kind"]].seen_as.split()}
-        for finding in told.get("findings") or ():
-            if isinstance(finding, dict) and finding.get("kind") in kinds:
-                title = one_line(str(finding.get("title")), 160)
-                yield from _rows(finding, "first_utc", f"Seen first at {where}: {title}.", (audit_id,), 8)
-                yield from _rows(finding, "last_utc", f"Seen last at {where}: {title}.", (audit_id,), 8)
+        for finding in cited_in(report, audit_id, told):
+            title = one_line(str(finding.get("title")), 160)
+            yield from _rows(finding, "first_utc", f"Seen first at {where}: {title}.", (audit_id,), 8)
+            yield from _rows(finding, "last_utc", f"Seen last at {where}: {title}.", (audit_id,), 8)
 
 
 def _rows(told: Mapping[str, Any], name: str, what: str, audit_ids: tuple[str, ...], weight: int = 7) -> Iterator[_Row]:
     if (moment := _moment(str(told.get(name)))) is not None:
         yield _Row(moment, what, "finding", audit_ids, weight)
-
-
-def _captured_at(report: Mapping[str, Any], file: str) -> str:
-    of_file = (each for each in report["captures"] if str(each.get("local_pcap_path")).rpartition("/")[2] == file)
-    return one_line(next((name_of(str(each["target"])) for each in of_file), file))
 
 
 # Commands

@@ -142,6 +142,7 @@ def _main(report: Mapping[str, Any]) -> Iterator[Block]:
     if report["actions"]:
         yield Heading(2, "What to do")
         yield from _actions(report)
+        yield from _next_of_captures(report)
     yield Heading(2, "How sure, and why")
     yield Items(tuple(_reasons(report)))
     open_layers = [row for row in report["coverage"] if row["status"] == "not_verified"]
@@ -199,6 +200,15 @@ def _actions(report: Mapping[str, Any]) -> Iterator[Block]:
         yield Paragraph((Strong(action["classification"]), f": {action['changes']}" if action.get("changes") else ""))
 
 
+def _next_of_captures(report: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield what the capture engine would run next, on the machines that it names; Ghost runs none of it."""
+    steps = [step for finding in report.get("captured_findings") or [] for step in finding["next"]]
+    shown = {(step["run_on"], step["command"]): None for step in steps}
+    if shown:
+        yield Paragraph(("The capture engine's next commands, on the machines themselves; Ghost does not run them:",))
+        yield Items(tuple((f"on {run_on}: ", Code(command)) for run_on, command in shown))
+
+
 def _reasons(report: Mapping[str, Any]) -> Iterator[Spans]:
     for cause in report["causes"]:
         if cause["checked"]:
@@ -226,11 +236,14 @@ def _layer_row(report: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[Spans
 
 
 def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
+    shown = [_finding(finding) for finding in report.get("captured_findings") or []]
     read = [capture for capture in report["captures"] if capture["executive_summary"]]
     told = [s for s in report["statements"] if not (s["supported"] and _is_told(report, s["text"]))]
-    if not told and not read:
+    if not (told or read or shown):
         return
     yield Heading(2, "Evidence")
+    if shown:
+        yield Items(tuple(shown))
     if told:
         yield Items(tuple(_cited(report, statement, full=False) for statement in told), numbered=True)
     for capture in read:
@@ -238,6 +251,14 @@ def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
         yield Paragraph((Strong("What the capture engine says"), f" of {capture['task_id']} {number}:"))
         yield quoted(_verdict_of(capture["executive_summary"]))
         yield CapturePlots(str(capture["report_path"]))
+
+
+def _finding(finding: Mapping[str, Any]) -> Spans:
+    frames = ", ".join(map(str, finding["frames"]))
+    times = [_moment(each) for each in (finding["first_utc"], finding["last_utc"]) if each]
+    when = f", {' to '.join(dict.fromkeys(times))} UTC" if times else ""
+    cited = f"{f', frames {frames}' if frames else ''} {_numbers(finding['audit_ids'])}"
+    return Strong(f"{finding['severity']} in the capture at {finding['seen_at']}"), f": {finding['title']}{when}{cited}"
 
 
 def quoted(summary: str) -> Quote:
