@@ -141,12 +141,12 @@ def test_changes_on_the_way_are_stated_newest_first_and_nothing_else(tmp_path: P
     assert [text.partition("traffic: ")[2] for text, _ in run.case.statements] == [
         "virtualMachines/restart/action of redis-cache-01 at 2023-11-14 21:43 UTC by k...@shop.example.",
         "networkSecurityGroups/securityRules/write of close-legacy-ports of cache-nsg at "
-        "2023-11-14 12:13 UTC by k...@shop.example. It is what is blamed here (close-legacy-ports).",
+        "2023-11-14 12:13 UTC by k...@shop.example. It is the cause found here (close-legacy-ports).",
     ]
     calm = LabRun(tmp_path / "calm", BLOCKED)
     calm.causes()
     calm.finish(what_changed(calm.case, calm.complaint))
-    assert calm.case.statements[-1][0] == "The activity log tells no change on the way in the last 24 h."
+    assert calm.case.statements[-1][0] == "The activity log shows no change on the path in the last 24 h."
 
 
 NAT = "nat-card-clearing"

@@ -92,7 +92,7 @@ def test_answers_that_get_lost_on_the_way_back_are_not_the_guests_silence(where:
     case, _, _ = examined(*BROKER, findings={where: half_open})
     assert told(case) == [("wire", "")]
     (cause,) = case.causes
-    assert ("whose guest does not take them" if where == "results" else "lost on the way back") in cause.text
+    assert ("whose guest does not accept them" if where == "results" else "lost on the return path") in cause.text
     assert cause.likely
 
 

@@ -56,7 +56,7 @@ def test_the_layer_is_cleared_by_guests_that_were_read_and_a_denial_is_told_with
     assert case.layers["guest_firewall"].audit_ids == ("s_1", "s_2")
     case, _, _ = inspected("guest-broker-queue", "results", "queue", 5672, denied=("queue",))
     assert case.layers["guest_firewall"].status == "not_verified"
-    assert 'queue was not read inside: the command was denied ("not at night")' in case.layers["guest_firewall"].note
+    assert 'the guest of queue was not read: the command was denied ("not at night")' in case.layers["guest_firewall"].note
 
 
 def test_a_windows_machine_is_not_asked_in_the_words_of_linux() -> None:
@@ -88,8 +88,8 @@ def test_what_run_command_cuts_off_is_unknown_and_only_what_the_rest_drops_is_ce
     [
         ("end tcp: 0", "end tcp: 1", "ss -tlnpH ended with status 1"),
         ("end nft: 0", "end nft: 127", ""),
-        ("LISTEN 0 128", "LISTEN ? ?", "ss -tlnpH not in the known form"),
-        ('"beam.smp"', '"x\n----- end tcp\n"', "ss -tlnpH not in the known form"),
+        ("LISTEN 0 128", "LISTEN ? ?", "ss -tlnpH not in the expected format"),
+        ('"beam.smp"', '"x\n----- end tcp\n"', "ss -tlnpH not in the expected format"),
         ("end rules: 0", "end rules: 255", "ip -j rule ended with status 255"),
     ],
 )

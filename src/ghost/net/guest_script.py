@@ -60,7 +60,7 @@ def read_inside(machine: str, answer: Any, reference: str, *, six: bool) -> Insi
         try:
             read_guest(machine, {name: texts[name]})
         except (ValueError, RecursionError) as error:
-            unknown[name] = f"not in the known form ({str(error)[:80]})"
+            unknown[name] = f"not in the expected format ({str(error)[:80]})"
             del texts[name]
     for parts in TOGETHER:
         if not texts.keys() >= set(parts):

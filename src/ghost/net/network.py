@@ -39,7 +39,7 @@ class Missing:
 
     def __str__(self) -> str:
         names = ", ".join(map(name_of, (self.resource, *self.others)))
-        return f"{self.of.kind} {names}" if self.resource else f"every {self.of.kind}"
+        return f"{self.of.kind}{'s' if self.others else ''} {names}" if self.resource else f"every {self.of.kind}"
 
 
 class Unread(Exception):  # noqa: N818 - an answer, not a failure: the walk turns it into an unknown hop

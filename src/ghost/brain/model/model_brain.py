@@ -52,8 +52,8 @@ class ModelBrain:
         self._budget = ContextBudget(context_tokens, tokens_of(prompt.text) + tokens_of([vars(t) for t in tools]))
         if max_cost is not None and not server.knows_price():
             raise ConfigurationError(
-                f"The price of {self.name} is not known, so that its cost cannot be limited: set GHOST_LLM_PRICES to "
-                "its US dollars per million tokens (input,output: 0.30,2.50), or leave the limit out."
+                f"The price of {self.name} is not known, so its cost cannot be limited: set GHOST_LLM_PRICES to "
+                "its US dollars per million tokens (input,output: 0.30,2.50), or leave out the limit."
             )
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
@@ -75,7 +75,7 @@ class ModelBrain:
             used = turn.usage
             if self._max_cost is not None and not (used.input_tokens > 0 and used.cost is not None and used.cost >= 0):
                 raise ProviderError(
-                    f"{self.name} does not report the tokens that it uses, so that its cost cannot be limited: leave "
+                    f"{self.name} does not report the tokens that it uses, so its cost cannot be limited: leave "
                     "--max-cost out"
                 )
             if not turn.tool_calls:

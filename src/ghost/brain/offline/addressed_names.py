@@ -33,7 +33,7 @@ def by_name(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[
         if any(fault.kind == UNUSED for fault in verdict.faults) and net.is_address(address):
             names = yield from _names_with(case, candidate.source, address)
             for name in names[:MAX_NAMES]:
-                end = End(name, name, origin=f"private DNS gives {address} for it, which nothing has")
+                end = End(name, name, origin=f"private DNS gives {address} for it, and nothing has that address")
                 flow = replace(candidate.flow, destination_address=name)
                 by_that = replace(candidate, flow=flow, destination=end)
                 (walked,) = yield from judge(case, [by_that])

@@ -67,15 +67,15 @@ def _opinion(case: Case, question: _Question, reading: Reading) -> Cause:
     """Return the cause after the answer, which is stated; as it was without one."""
     answer, cause = _answer(reading.row()), question.cause
     if answer is None:
-        case.notes.append("Azure's own diagnosis gave no answer: the verdict is the walk's alone.")
+        case.notes.append("Azure's own diagnosis gave no answer: the verdict rests on the walk alone.")
         return cause
     asked = "IP flow verify" if "test-ip-flow" in question.words else "next hop"
     if answer.casefold() in question.expected:
         case.state(f"Azure's own {asked} agrees with the walk: {answer}.", *reading.audit_ids)
         return replace(cause, audit_ids=tuple(dict.fromkeys((*cause.audit_ids, *reading.audit_ids))))
     case.state(
-        f"Azure's own {asked} disagrees: it says {answer}, whereas by what was read {question.walked}. "
-        "The cause is therefore only a likely one.",
+        f"Azure's own {asked} disagrees: it says {answer}, but according to the walk {question.walked}. "
+        "The cause is therefore only likely.",
         *reading.audit_ids,
         *cause.audit_ids,
     )

@@ -49,7 +49,7 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         return ()
     here, *others = places
     if not traffic_at(case.network, candidate, here).flows:
-        unknown = f"the address of {candidate.destination.label} is not known, so a capture does not tell its traffic"
+        unknown = f"the address of {candidate.destination.label} is not known, so a capture cannot show its traffic"
         case.not_verified("wire", unknown)
         return ()
     seconds = LONG_SECONDS if complaint.kind in ("intermittent", "reset") else BRIEF_SECONDS
@@ -60,14 +60,14 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         captured = yield from capture_at(case, here, str(candidate), seconds)
     if not isinstance(captured, Captured):
         if complaint.kind not in DEGRADED and not any(case.network.get(Guest, each) for each in there):
-            case.say("Without a capture, the inside of the machines may tell it.")
+            case.say("Without a capture, the guests of the machines may show the cause.")
             yield from inspect_guests(case, complaint, [candidate])
             return (candidate,)
         return ()
     if seconds < LONG_SECONDS and _needs_longer(judged(case, complaint, candidate, captured)):
         case.say(
-            "Requests without an answer at its end may be answered later, or were on a connection that something "
-            "forgot: a longer capture shows which."
+            "Requests unanswered at the end of the capture may be answered later, or belong to a connection that a "
+            "device on the path no longer tracks: a longer capture shows which."
         )
         longer = yield from capture_at(case, here, str(candidate), LONG_SECONDS)
         captured = longer if isinstance(longer, Captured) else captured
@@ -168,7 +168,7 @@ def _asked_in_vain(wire: Wire) -> Iterator[Candidate]:
             continue
         with suppress(ValueError):
             name, source = dns_name(str(asked)), end_of(here[0])
-            wire.case.say(f"The capture shows that {source.label} asks for {name} in vain, so I walk that name.")
+            wire.case.say(f"The capture shows that {source.label} cannot resolve {name}, so I check that name.")
             flow = Flow(wire.candidate.flow.protocol, source.address, None, name, None)
             yield Candidate(flow, source, End(name, name, origin="asked for in the capture"))
 
@@ -213,7 +213,7 @@ def _report_fault(wire: Wire, finding: Row) -> None:
         wire.case.cover("wire", "cleared", wire.captured.audit_ids, note)
     if not told:
         wire.case.state(text, *wire.captured.audit_ids)
-        wire.case.not_verified(layer, f"{text} Which fault that is, or at which machine, it does not tell")
+        wire.case.not_verified(layer, f"{text} The capture does not show which fault it is, or at which machine")
         wire.case.actions.extend(action for action in actions if action not in wire.case.actions)
         return
     wire.case.blame(
@@ -269,10 +269,8 @@ def _report_clean(wire: Wire, *, besides: bool) -> bool:
         return False
     unanswered = sum(int(row.get("unanswered") or 0) for row in rows)
     if unanswered or besides:
-        why = (
-            f"{unanswered} attempts of it have no answer" if unanswered else "other traffic between the ends is broken"
-        )
-        note = f"the capture at {where} holds packets of {wire.candidate}, but {why}, so the wire is not cleared"
+        why = f"{unanswered} of its attempts have no answer" if unanswered else "other traffic between the ends fails"
+        note = f"the capture at {where} holds packets of {wire.candidate}, but {why}: a fault on the wire is possible"
         case.state(f"{note[0].upper()}{note[1:]}.", *audit_ids)
         case.not_verified("wire", note, audit_ids)
         return False
@@ -303,13 +301,13 @@ def vetoed(case: Case, candidate: Candidate, audit_ids: Iterable[str]) -> tuple[
         kept = {action for other in case.causes for action in other.actions}
         case.actions = [action for action in case.actions if action not in cause.actions or action in kept]
         text = (
-            f"Configuration that was read says: {cause.text.rstrip('.')}. A capture shows {candidate} working, with "
+            f"The configuration says: {cause.text.rstrip('.')}. A capture shows {candidate} working, with "
             "new connections that are answered. It is the more reliable of the two (tier 1), so this is not the cause."
         )
         case.state(text, *cause.audit_ids, *records)
         if not any(other.layer == cause.layer for other in case.causes):
             case.layers[cause.layer] = Layer("not_verified", (*cause.audit_ids, *records), text)
-            case.gaps.append((cause.layer, "what was read disagrees with a capture"))
+            case.gaps.append((cause.layer, "the configuration disagrees with a capture"))
         case.resolved[cause.hypothesis] = "contradict"
         arguments = {
             "action": "contradict",
@@ -330,7 +328,7 @@ def _report_no_traffic(wire: Wire) -> None:
         else f"the capture at {where} does not show whether it holds packets of {flow}"
     )
     if where == flow.source.label:
-        note += f": nobody tried meanwhile, or the guest of {where} does not send them"
+        note += f": nothing was sent during the capture, or the guest of {where} does not send them"
     wire.case.state(f"{note[0].upper()}{note[1:]}.", *wire.captured.audit_ids)
     wire.case.not_verified("wire", note, wire.captured.audit_ids)
     wire.case.actions.append(

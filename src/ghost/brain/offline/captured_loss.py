@@ -18,10 +18,10 @@ def report_loss(wire: Wire, finding: Row) -> None:
         f"{_loss_location(measured, wire.captured.label, sender, receiver)}"
     )
     actions = (
-        f"Look at what lies on the way from {sender} to {receiver}, in that direction: appliances, host maintenance, "
+        f"Check the path from {sender} to {receiver}, in that direction: appliances, host maintenance, "
         "the accelerated networking and CPU of the receiver; the configuration that Azure shows allows the traffic.",
-        f"Narrow down where they are lost: capture at both ends at the same time while the symptom is present, with "
-        f"the capture target “{sender} to {receiver}”, whose two captures are compared before they are removed.",
+        f"Narrow down where they are lost: capture at both ends at the same time while the symptom is present, and "
+        f"compare the two captures: ghost pcap {sender}.pcap --compare {receiver}.pcap --ends.",
     )
     wire.case.blame(
         Cause(

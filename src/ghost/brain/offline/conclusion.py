@@ -16,8 +16,8 @@ ESSENTIAL: Final = ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
 ALL_OF_PATH: Final = ("peering", "service_endpoints", "load_balancer")
 """Layers that must be clear too, for a path to be called healthy. What a DNS name lacks is a gap."""
 UNEXAMINED: Final = {
-    "local_probe": "a probe from the engineer's machine would tell nothing about this path",
-    "dns": "the complaint gives no DNS name",
+    "local_probe": "a probe from the engineer's machine would show nothing about this path",
+    "dns": "the symptom gives no DNS name",
     "guest_firewall": "Azure does not show what the guest's own firewall does, and the guest was not read",
     "wire": "configuration explains the symptom, so nothing was captured",
 }
@@ -66,13 +66,13 @@ def conclude_not_begun(case: Case, complaint: Complaint) -> Steps[None]:
             "firewall drop (nft list ruleset)? If another machine is meant, start again and name it."
         )
     else:
-        why = f"{complaint.missing or 'the destination of the traffic'} is not known, and nobody could say"
+        why = f"{complaint.missing or 'the destination of the traffic'} is not known, and nobody could name it"
         action = "Start again and name the source and the destination, with the port, as they are called in Azure."
     for layer in LAYERS:
         case.cover(layer, "not_verified", (), why)
     machines = sorted({net.name_of(i.machine) for i in case.network.all(net.Interface).values() if i.machine})
     more = f" and {len(machines) - MAX_LISTED} more" if len(machines) > MAX_LISTED else ""
-    listed = f"Machines that can be seen: {', '.join(machines[:MAX_LISTED]) or 'none'}{more}."
+    listed = f"Visible machines: {', '.join(machines[:MAX_LISTED]) or 'none'}{more}."
     records = tuple(i.reference for i in list(case.network.all(net.Interface).values())[:1] if i.reference)
     case.statements.append((listed, records))
     yield from _complete(case, "not_investigated", "low", f"No investigation was made, because {why}.", [action])
@@ -211,7 +211,7 @@ def _records(audit_ids: Iterable[str]) -> str:
 def _actions(case: Case) -> list[str]:
     if case.causes:
         return case.actions
-    advice = ["Look inside the guest: whether the service listens, what its firewall drops, and what its log says."]
+    advice = ["Check inside the guest whether the service listens, what its firewall drops and what its log says."]
     if _all_layers_checked(case):
         advice.insert(0, "Repeat the investigation while the symptom is present: these records show no fault.")
     return list(dict.fromkeys([*case.actions, *advice]))

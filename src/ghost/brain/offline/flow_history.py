@@ -30,16 +30,16 @@ def last_passed(case: Case, candidate: Candidate) -> Steps[None]:
     places = {place: location for end in ends for place, location in _places(network, end).items()}
     regions = tuple(dict.fromkeys(filter(None, places.values())))[:1]
     reads = [
-        Read(az("network", "watcher", "flow-log", "list", "-l", region, query=LOGS), "Which flow logs are kept.")
+        Read(az("network", "watcher", "flow-log", "list", "-l", region, query=LOGS), "Flow logs that are enabled.")
         for region in regions
     ]
-    logs = yield from read(case, "I look for flow logs of the networks on the way.", *reads)
+    logs = yield from read(case, "I look for flow logs of the networks on the path.", *reads)
     rows = [row for reading in logs for row in reading.rows()]
     workspace = next((str(row["workspace"]) for row in rows if row.get("workspace") and _is_of(row, places)), None)
     if workspace is None:
         return
     words = ("monitor", "log-analytics", "query", "-w", workspace, "--analytics-query", _query(candidate))
-    (reading,) = yield from read(case, "", Read(az(*words), f"When {flow} last passed, by the flow logs."))
+    (reading,) = yield from read(case, "", Read(az(*words), f"When {flow} last passed, according to the flow logs."))
     if reading.ok and isinstance(reading.value, list):
         case.state(_told(str(flow), reading.rows()), *reading.audit_ids)
 

@@ -35,7 +35,8 @@ def inspect_guests(case: Case, complaint: Complaint, candidates: Sequence[Candid
             if not _may_tell(case.network, complaint, candidate, machine):
                 continue
             if len(tried) == MAX_MACHINES:
-                case.not_verified("guest_firewall", f"{name_of(machine)} and further machines were not read inside")
+                note = f"the guests of {name_of(machine)} and further machines were not read"
+                case.not_verified("guest_firewall", note)
                 return
             tried[key(machine)] = yield from _inspect(case, machine, candidates)
     _cover(case, candidates, [why for why in tried.values() if why])
@@ -108,14 +109,14 @@ def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps
     """Read one machine inside; return why it, or a part of it, is not known."""
     place, name = resource_id(machine), name_of(machine)
     if place is None or len(place.names) != 1:
-        return f"{name} is an instance of a scale set, whose inside is not read"
+        return f"{name} is an instance of a scale set, and the guests of those are not read"
     known = case.network.get(Machine, machine)
     if known is not None and known.os.casefold() == "windows":
         return f"{name} runs Windows, whose firewall and sockets are not read"
     (answer,) = yield from read(
         case,
-        f"Azure does not show what {name} does inside, so I read its packet filter, sockets and routes by run-command. "
-        "It changes nothing and needs your approval.",
+        f"Azure does not show what the guest of {name} does, so I read its packet filter, sockets and routes by "
+        "run-command. It changes nothing and needs your approval.",
         Read(
             az("vm", "run-command", "invoke", "-g", place.group, "-n", place.name, "--command-id", "RunShellScript",
                "--scripts", *GUEST_SCRIPT),
@@ -127,7 +128,7 @@ def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps
         return _refused(case, name, answer)
     inside = read_inside(machine, answer.value, answer.record or "", six=_is_six(candidates))
     if inside is None:
-        return f"what run-command printed on {name} is not of the script"
+        return f"the output of run-command on {name} is not that of the script"
     read_so = case.network.with_resources(Guest, [inside.guest])
     if inside.part_of_filter is not None:
         partly = case.network.with_resources(Guest, [inside.part_of_filter])
@@ -140,10 +141,10 @@ def _inspect(case: Case, machine: str, candidates: Sequence[Candidate]) -> Steps
 def _refused(case: Case, name: str, answer: Reading) -> str:
     if answer.outcome is Outcome.DENIED:
         case.actions.append(
-            f"Look inside {name} by hand: ss -ltnup; nft list ruleset; iptables-save; ip route; ip rule. "
+            f"Check the guest of {name} by hand: ss -ltnup; nft list ruleset; iptables-save; ip route; ip rule. "
             "A capture there shows only whether packets arrive and are answered."
         )
-    return f"{name} was not read inside: {answer.why}"
+    return f"the guest of {name} was not read: {answer.why}"
 
 
 def _is_six(candidates: Iterable[Candidate]) -> bool:
@@ -166,8 +167,8 @@ def _cover(case: Case, candidates: Sequence[Candidate], unknown: Sequence[str]) 
     read_whole = [guest for guest in guests.values() if guest is not None]
     references = [guest.reference for guest in read_whole]
     if unknown or len(read_whole) < len(guests) or not guests:
-        what = "; ".join(unknown) or "not every machine on the way was read inside"
+        what = "; ".join(unknown) or "not every guest on the path was read"
         case.not_verified("guest_firewall", what, references)
     else:
         names = ", ".join(guest.name for guest in read_whole)
-        case.cover("guest_firewall", "cleared", references, f"{names} let the packets pass inside, and listen")
+        case.cover("guest_firewall", "cleared", references, f"the guests of {names} let the packets pass, and listen")

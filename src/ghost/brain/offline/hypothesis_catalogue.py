@@ -33,14 +33,15 @@ def register_all(case: Case, complaint: Complaint) -> None:
         ),
         MISROUTED: (
             f"Routing or peering does not carry packets between {here} and {there}.",
-            "the routes of both ends lead to the other one, and each peering on the way is connected",
+            "the routes of each end lead to the other, and each peering on the path is connected",
         ),
         ABSENT: (
-            f"{there} is not there: it does not run, its name leads elsewhere, or something before it refuses.",
-            "both ends run, a name that is used leads to the destination, and balancers and services on the way accept",
+            f"{there} cannot be reached: it is not running, its name resolves elsewhere, or a service before it "
+            "refuses.",
+            "both ends run, any name used resolves to the destination, and balancers and services on the path accept",
         ),
         LOST: (
-            f"Packets from {here} to {there} are lost on the wire, or the guest does not serve them.",
+            f"Packets from {here} to {there} are lost on the wire, or the guest does not answer them.",
             "the guest accepts the flow and something listens, or a capture shows no fault between the two",
         ),
     }

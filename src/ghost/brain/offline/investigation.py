@@ -97,7 +97,7 @@ def _inside(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[
 def _on_the_wire(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[None]:
     observed = yield from examine_wire(case, complaint, verdicts[0].candidate)
     if observed:
-        case.say("I walk what was seen or read meanwhile.")
+        case.say("I walk the path again with what was read since.")
         known = [verdict.candidate for verdict in verdicts]
         if all(each in known for each in observed):  # one of several sources alone would stand for all
             _settle(case, complaint, (yield from judge(case, known)))

@@ -50,11 +50,11 @@ LAYER_OF: Final[Mapping[str, str]] = {
 }
 """The layer of the path coverage to which a kind of hop belongs; security groups: by direction."""
 NOT_ON_THE_WAY: Final = {
-    "nsg_outbound": "no security group stands at where the traffic leaves",
-    "nsg_inbound": "no security group stands at where the traffic arrives",
-    "peering": "no peering is on the way",
-    "service_endpoints": "no service or private endpoint is on the way",
-    "load_balancer": "no load balancer or NAT is on the way",
+    "nsg_outbound": "no security group applies where the traffic leaves",
+    "nsg_inbound": "no security group applies where the traffic arrives",
+    "peering": "no peering is on the path",
+    "service_endpoints": "no service or private endpoint is on the path",
+    "load_balancer": "no load balancer or NAT is on the path",
 }
 MAX_NOTE: Final = 240
 
@@ -87,7 +87,7 @@ def judge(case: Case, candidates: Sequence[Candidate]) -> Steps[list[Verdict]]:
     """Read what the candidates' walks need, all in the same turns, and walk them."""
     walked = candidates[:MAX_WALKED]
     tests = tuple(dict.fromkeys(HYPOTHESIS_OF.values()))[:3]
-    purpose = f"I read what decides about {_listed(str(candidate) for candidate in walked)}, there and back."
+    purpose = f"I read what decides about {_listed(str(candidate) for candidate in walked)}, in both directions."
     yield from read_for(case, [candidate.flow for candidate in walked], purpose, tests)
     verdicts = []
     for candidate in walked:
@@ -103,7 +103,7 @@ def _judged(case: Case, candidate: Candidate) -> Steps[Verdict]:
         beyond = net.walk(mended(case.network), flow, source=source)
         known = len(case.asked_of_azure)
         if faults and beyond.missing:
-            yield from read_for(case, [flow], "I look behind the fault as if it were mended.", changed=mended)
+            yield from read_for(case, [flow], "I check what follows the fault, once corrected.", changed=mended)
         if len(case.asked_of_azure) == known:
             break
     walked = net.walk(case.network, flow, source=source)
@@ -159,13 +159,13 @@ def blame_faults(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) 
                 mending = [f"If the source is {who}: {each}" for each in _commands(mend, case.network)]
                 case.actions += [each for each in mending if each not in case.actions]
             elif _comes_by_an_unknown_way(case.network, complaint, met[0]) and layer in _JUDGED_BY_ADDRESS:
-                _observe(case, fault, met, "by which way and address its source reaches Azure is not known")
+                _observe(case, fault, met, "the path and address by which its source reaches Azure are not known")
             elif _decides_by_public_address(case.network, fault, met[0]):
                 _observe(case, fault, met, "it lets certain addresses in, and that of the source is not known")
             elif not complaint.ends_sure and _denies_all(case.network, fault):
-                _observe(case, fault, met, "nothing was ever let in there, and the complaint may mean other traffic")
+                _observe(case, fault, met, "no rule ever allowed it there, and the symptom may mean other traffic")
             elif met[0] not in best:
-                _observe(case, fault, met, "this is not the likeliest meaning of the complaint")
+                _observe(case, fault, met, "this is not the likeliest meaning of the symptom")
             else:
                 unsure = list(_doubts(complaint, fault, met, of_flow))
                 case.blame(_cause(case, fault, met, best, unsure))
@@ -219,23 +219,23 @@ def _denies_all(network: Network, fault: Fault) -> bool:
 
 def _doubts(complaint: Complaint, fault: Fault, met: Sequence[Verdict], of_flow: Sequence[Verdict]) -> Iterable[str]:
     if met[0].candidate.port_guessed and identity(fault) not in met[0].whatever_port:
-        yield "the port was not stated, and other ports are not stopped there"
+        yield "the port was not stated, and other ports are not blocked there"
     answers = layer_of(fault.hop) == "service_endpoints"  # with an error of the service's protocol
     if not complaint.ends_sure:
-        yield "the complaint does not say for sure which traffic is meant"
+        yield "the symptom does not clearly say which traffic is meant"
     if complaint.kind == "refused" and fault.hop.verdict == "drop" and not answers:
-        yield "the complaint says refused, and this drops without an answer"
+        yield "the symptom says refused, but this drops packets without an answer"
     if fault.hop.doubt:
         yield fault.hop.doubt
     meanings = {verdict.candidate.meaning for verdict in of_flow}
     if meanings - {verdict.candidate.meaning for verdict in met}:
-        yield "the complaint may mean other traffic, which is not stopped there"
+        yield "the symptom may mean other traffic, which is not blocked there"
 
 
 def _cause(case: Case, fault: Fault, met: Sequence[Verdict], all_meant: Sequence[Verdict], unsure: list[str]) -> Cause:
     hop, layer = fault.hop, layer_of(fault.hop)
     candidate = met[0].candidate
-    some = "" if len(met) >= len(all_meant) else f" Of {len(all_meant)} alike, it concerns {_listed(_who(met))}."
+    some = "" if len(met) >= len(all_meant) else f" Of {len(all_meant)} similar flows, it affects {_listed(_who(met))}."
     mend = _mend_of(fault, candidate)
     mended = f" {_sentence(str(mend))} {_THEN[fault.outcome]}." if mend is not None else ""
     doubt = f" Not certain: {'; '.join(unsure)}." if unsure else ""
@@ -268,9 +268,9 @@ def _commands(mend: Mend | None, network: Network) -> Sequence[str]:
 
 
 _THEN: Final = {
-    "passes": "it passes, there and back (walked)",
-    "blocked": "the next fault stops it (walked)",
-    "unknown": "it is no longer stopped here; what follows is not known for sure (walked)",
+    "passes": "a walk passes in both directions",
+    "blocked": "a walk stops at the next fault",
+    "unknown": "a walk no longer stops here; what follows is not known for certain",
 }
 
 

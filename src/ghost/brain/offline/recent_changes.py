@@ -30,7 +30,7 @@ _USER: Final = re.compile(r"(?<=^.).*(?=@)")
 def what_changed(case: Case, complaint: Complaint) -> Steps[None]:
     """State what was changed on the resources that the walks met, newest first."""
     (reading,) = yield from read(
-        case, "I ask what was changed lately.", Read(WORDS, "What was changed in the last 24 hours, as a pointer.")
+        case, "I read the recent changes.", Read(WORDS, "Changes of the last 24 hours, as a hint.")
     )
     told = reading.row()
     if not isinstance(told.get("changes"), list):
@@ -40,15 +40,17 @@ def what_changed(case: Case, complaint: Complaint) -> Steps[None]:
     changes = _newest_of_each(row for row in rows if not _own_command(case, row))
     for row in changes[:MAX_STATED]:
         blamed = next((cause for cause in case.causes if _concerns(row, cause.resource, cause.rule)), None)
-        pointer = f" It is what is blamed here ({blamed.rule or name_of(blamed.resource)})." if blamed else ""
+        pointer = f" It is the cause found here ({blamed.rule or name_of(blamed.resource)})." if blamed else ""
         case.state(
-            f"Changed in the last 24 h on the way of this traffic: {_described(row)}.{pointer}", *reading.audit_ids
+            f"Changed in the last 24 h on the path of this traffic: {_described(row)}.{pointer}", *reading.audit_ids
         )
     if len(changes) > MAX_STATED:
-        case.state(f"{len(changes) - MAX_STATED} older changes on the way are in the activity log.", *reading.audit_ids)
+        case.state(
+            f"{len(changes) - MAX_STATED} older changes of the path are in the activity log.", *reading.audit_ids
+        )
     if not changes and path:
         newest = f" (of its newest {MAX_EVENTS} entries)" if told.get("entries") == MAX_EVENTS else ""
-        case.state(f"The activity log{newest} tells no change on the way in the last 24 h.", *reading.audit_ids)
+        case.state(f"The activity log{newest} shows no change on the path in the last 24 h.", *reading.audit_ids)
 
 
 def _path(case: Case, complaint: Complaint) -> frozenset[str]:

@@ -99,7 +99,7 @@ def describe(changes: Iterable[Change]) -> str:
         if not change.replaces:
             sentences.append(
                 f"`{change.command}` could not be run again ({change.after_id or 'no record'}); "
-                f"the answer of {change.before_id} stands, unconfirmed."
+                f"the answer of {change.before_id} remains in use, unconfirmed."
             )
         elif change.changed:
             sentences.append(

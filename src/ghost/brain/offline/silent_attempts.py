@@ -73,12 +73,12 @@ def _answers_lost(wire: Wire, seen: str, audit_ids: tuple[str, ...]) -> None:
     """Report that the destination answers and its answers do not come back: nothing of its guest's silence."""
     source = wire.candidate.source.label
     where = (
-        f"the answers reach {source}, whose guest does not take them"
+        f"the answers reach {source}, whose guest does not accept them"
         if not wire.at_destination
-        else f"the answers are lost on the way back to {source}"
+        else f"the answers are lost on the return path to {source}"
     )
     advice = (
-        f"Look at the way back: routes of {wire.candidate.destination.label} to {source}, appliances that see one "
+        f"Check the return path: routes of {wire.candidate.destination.label} to {source}, appliances that see one "
         f"direction only, and the packet filter of {source}."
     )
     wire.case.blame(Cause("wire", LOST, f"{seen}: {where}.", audit_ids, (advice,), likely=True))
@@ -90,7 +90,7 @@ def _silent_guest(wire: Wire, seen: str, audit_ids: tuple[str, ...], finding: Ro
     guest = wire.case.network.get(Guest, machine)
     inside = guest is not None and guest.packet_filter is not None
     queue = finding is not None and finding.get("blame") == "server_application"
-    does = "its firewall drops them, or nothing accepts them" if not queue else "its program accepts nothing more"
+    does = "its firewall drops them, or nothing accepts them" if not queue else "its program accepts no more"
     text = f"{seen} The guest of {label} does not answer: {does}."
     if inside:
         text = f"{seen} The guest of {label} does not answer, though its packet filter was read and lets them pass."

@@ -37,8 +37,8 @@ def check_metrics(case: Case, complaint: Complaint, candidate: Candidate) -> Ste
     asked += [(pool, _metrics(pool, (PROBES,), "BackendIPAddress", "Average"))] if pool is not None else []
     if not asked:
         return
-    reads = [Read(words, f"What {name_of(hop.resource)} measured in the last hour.") for hop, words in asked]
-    readings = yield from read(case, "Configuration lets this pass: I ask for what was measured.", *reads)
+    reads = [Read(words, f"Metrics of {name_of(hop.resource)} in the last hour.") for hop, words in asked]
+    readings = yield from read(case, "Configuration allows this traffic: I read the metrics.", *reads)
     told = [(hop, reading) for (hop, _), reading in zip(asked, readings, strict=True) if reading.ok]
     if out is not None:
         _judge_translation(case, candidate, out, [reading for hop, reading in told if hop is out])
@@ -91,8 +91,8 @@ def _state_members(case: Case, pool: Hop, readings: list[Reading]) -> None:
     if not health or case.network.get(LoadBalancer, pool.resource) is None:
         return
     named = ", ".join(f"{member} ({share:.0f}% of its probes pass)" for member, share in sorted(failing.items()))
-    text = f"By its probes, of {len(health)} members of {name_of(pool.resource)} in the last hour"
-    case.state(f"{text} {named or 'none'} failed.", *audit_ids)
+    text = f"Health probes of {len(health)} members of {name_of(pool.resource)} in the last hour"
+    case.state(f"{text}: {f'failed for {named}' if named else 'none failed'}.", *audit_ids)
     if failing and not any(health.values()):
         note = f"no member of {name_of(pool.resource)} passes its probe, though the probe's packets are let through"
         case.not_verified("load_balancer", note, audit_ids)

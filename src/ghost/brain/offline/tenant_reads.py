@@ -34,7 +34,7 @@ def read_for(
         if not reads:
             return
         yield from absorb(case, reads[:MAX_READS], purpose, tests)
-        purpose = "What these answers refer to must be read as well."
+        purpose = "I read what these answers refer to."
 
 
 def read_missing(case: Case, missing: Iterable[Missing], purpose: str) -> Steps[None]:
@@ -45,7 +45,7 @@ def read_missing(case: Case, missing: Iterable[Missing], purpose: str) -> Steps[
 
 
 def absorb(case: Case, reads: list[net.Read], purpose: str, tests: tuple[str, ...]) -> Steps[None]:
-    commands = [Read(each.argv, f"The way of the packet depends on {each.missing}.", tests) for each in reads]
+    commands = [Read(each.argv, f"Needed for the path: {each.missing}.", tests) for each in reads]
     readings = yield from read(case, purpose, *commands)
     for each, reading in zip(reads, readings, strict=True):
         case.asked_of_azure.add(each.missing)

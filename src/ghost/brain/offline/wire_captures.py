@@ -104,7 +104,7 @@ def _accounts(case: Case, machine: str) -> Steps[tuple[str, ...]]:
     place, name = resource_id(machine), name_of(machine)
     known = case.network.get(Machine, machine)
     if place is None or len(place.names) != 1 or (known is not None and known.power not in (None, "running")):
-        case.not_verified("wire", f"{name} is not a running machine of its own, so no capture is possible there")
+        case.not_verified("wire", f"{name} is not a running virtual machine, so no capture is possible there")
         return ()
     accounts, watchers, extensions = yield from read(
         case,
@@ -199,7 +199,7 @@ def _denied(case: Case, name: str, answer: Row) -> None:
     )
     case.actions.append(
         f"Approve the capture at {name} in another investigation, or take one by hand on {name} while the "
-        "symptom is present (tcpdump -ni any -w by-hand.pcap) and read it: pcap-forensics by-hand.pcap --findings"
+        "symptom is present (tcpdump -ni any -w by-hand.pcap) and read it: ghost pcap by-hand.pcap --findings"
     )
 
 
@@ -217,7 +217,7 @@ def _findings(case: Case, machine: str, result: Row) -> Steps[Captured | Uncaptu
         return Uncaptured()
     (answer,) = yield from read(
         case,
-        f"The capture at {name} is complete; I read what the forensic engine finds in it.",
+        f"The capture at {name} is complete; I read what the capture engine finds in it.",
         Read(("pcap-forensics", path, "--findings"), f"Findings of the capture at {name}.", (LOST,)),
     )
     yield from run(
@@ -227,7 +227,8 @@ def _findings(case: Case, machine: str, result: Row) -> Steps[Captured | Uncaptu
     )
     row = answer.row()
     if not isinstance(row.get("findings"), list):
-        case.not_verified("wire", f"the findings at {name} could not be read: {answer.why or 'not in the known form'}")
+        why = answer.why or "not in the expected format"
+        case.not_verified("wire", f"the findings at {name} could not be read: {why}")
         return Uncaptured()
     return captured_of(machine, row, answer.audit_ids)
 

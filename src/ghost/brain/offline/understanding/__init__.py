@@ -62,7 +62,7 @@ def understand(case: Case, text: str, options: StatedEnds | None = None) -> Step
     text = _TUPLE.sub(lambda m: f"{m['a']} -> {m['b'] or m['d']}:{m['port'] or m['e']} fails", text)
     first = (Missing(Interface), Missing(VirtualNetwork))
     yield from read_missing(
-        case, first, "First I read the network interfaces and the virtual networks: what names stand for."
+        case, first, "I read the network interfaces and virtual networks to resolve the names in the symptom."
     )
     for each in first:
         if each in case.network.failed:
@@ -70,7 +70,7 @@ def understand(case: Case, text: str, options: StatedEnds | None = None) -> Step
     names = TenantNames(case.network)
     told = understood(text, options, names)
     if not told.is_certain:
-        purpose = "The words do not tell yet what is meant, so I list all resources."
+        purpose = "The symptom matches no known name yet, so I list all resources."
         yield from read_missing(case, [Missing(ListedResource)], purpose)
         rows = [{"id": each.id, "tags": each.tags} for each in case.network.all(ListedResource).values()]
         names = replace(names, network=case.network, listed=rows)
@@ -80,7 +80,7 @@ def understand(case: Case, text: str, options: StatedEnds | None = None) -> Step
         key_of for key_of in names.sites if any(each.beyond == "site" for each in (*told.sources, *told.destinations))
     ]
     yield from read_missing(
-        case, [Missing(Site, each) for each in sites[:4]], "The sites behind gateways may be meant."
+        case, [Missing(Site, each) for each in sites[:4]], "The symptom may mean a site behind a gateway."
     )
     names, told = yield from _with_addresses(case, names, told, text, options)
     told = yield from settled(case, told, names, options)
@@ -95,7 +95,7 @@ def _with_addresses(
     wanted = [Missing(of, each) for each in told.unread for part, of in _ADDRESSED.items() if part in key(each)]
     if not wanted:
         return names, told
-    yield from read_missing(case, wanted[:3], "The address of what is named must be read.")
+    yield from read_missing(case, wanted[:3], "I read the address of the resource that the symptom names.")
     names = replace(names, network=case.network)
     return names, understood(text, options, names)
 
@@ -109,7 +109,7 @@ def _complaint(case: Case, told: Understood) -> Steps[Complaint]:
         wanted += [Missing(RuleSet, each) for end in ends for each in groups_before(case.network, end)]
     if not told.source_named or any(mention.beyond for mention in told.sources):
         wanted += [Missing(PublicAddress, each) for end in ends for each in _public_addresses(case, end.interface)]
-    purpose = "The symptom leaves the source or the port open: the rules before the destination tell what they let in."
+    purpose = "The symptom leaves the source or the port open: the rules before the destination show what they allow."
     yield from read_missing(case, dict.fromkeys(wanted), purpose)
     flows, source_known = candidates_of(told, case.network)
     invalid = told.invalid_port if not any(mention.ports for mention in told.destinations) else ""

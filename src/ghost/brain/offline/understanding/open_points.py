@@ -37,8 +37,9 @@ def confirmed(
         return told, options
     answer = yield from ask(
         case,
-        f"I read the symptom as: {_reading(told)}, and am not sure. Answer yes if that is the failing traffic; else "
-        "tell its source, the machine or address that connects, or both ends, for example: web-01 to db-01 port 5432.",
+        f"I read the symptom as: {_reading(told)}, but am not sure. Answer yes if that is the failing traffic; "
+        "otherwise name its source (the machine or address that connects) or both ends, for example: web-01 to db-01 "
+        "port 5432.",
     )
     stated = _ends_in(answer, names, options, is_source=True)
     told = told if stated is None else understood(told.text, stated, names)
@@ -54,7 +55,7 @@ def confirmed(
     if not case.ends_confirmed:
         case.asked = MAX_QUESTIONS
         if not nobody(answer):
-            case.say("The answer names no end that I know for sure, so I go on with what I read.")
+            case.say("The answer names no end that I can identify, so I continue with my reading of the symptom.")
     return told, stated or options
 
 
@@ -133,7 +134,7 @@ def nobody(answer: str | None) -> bool:
 def _which(told: Understood) -> str:
     unknown = next((m.text for m in told.destinations), "")
     said = (
-        f"There is nothing named “{unknown}” visible to me that could be the destination"
+        f"I find nothing named “{unknown}” that could be the destination"
         if unknown
         else "The symptom does not say what the destination of the failing traffic is"
     )
