@@ -84,7 +84,7 @@ BLOCKED = "blocked-port"
 OPINIONS: list[tuple[str, tuple[Edit, ...], str, str]] = [
     (BLOCKED, (), "test-ip-flow", "agrees with the walk: Deny close-legacy-ports"),
     (BLOCKED, (_says("Allow", "securityRules/x", "10.20.1.4", "redis-cache-01"),), "test-ip-flow",
-     "disagrees: it says Allow x, whereas by what was read close-legacy-ports denies"),
+     "disagrees: it says Allow x, but according to the walk close-legacy-ports denies"),
     (BLOCKED, (_says("Deny", "securityRules/other", "10.20.1.4", "redis-cache-01"),), "test-ip-flow", "disagrees"),
     ("two-report-replica", (), "show-next-hop", "agrees with the walk: None"),
     ("routes-portal-orders", (), "show-next-hop", "agrees with the walk: VirtualAppliance 10.60.1.10"),

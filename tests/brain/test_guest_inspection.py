@@ -56,7 +56,9 @@ def test_the_layer_is_cleared_by_guests_that_were_read_and_a_denial_is_told_with
     assert case.layers["guest_firewall"].audit_ids == ("s_1", "s_2")
     case, _, _ = inspected("guest-broker-queue", "results", "queue", 5672, denied=("queue",))
     assert case.layers["guest_firewall"].status == "not_verified"
-    assert 'the guest of queue was not read: the command was denied ("not at night")' in case.layers["guest_firewall"].note
+    assert (
+        'the guest of queue was not read: the command was denied ("not at night")' in case.layers["guest_firewall"].note
+    )
 
 
 def test_a_windows_machine_is_not_asked_in_the_words_of_linux() -> None:

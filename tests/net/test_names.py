@@ -49,7 +49,7 @@ def test_a_link_that_falls_back_and_an_alias_are_read_as_az_prints_them():
     "text", ["", ".", "a..b", "-x.example", "a b.example", "x;rm", "a" * 64, "$(x).example", "ü.de"]
 )
 def test_what_is_no_dns_name_is_refused(text):
-    with pytest.raises(ValueError, match="is no DNS name"):
+    with pytest.raises(ValueError, match="is not a DNS name"):
         dns_name(text)
 
 

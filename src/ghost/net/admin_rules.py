@@ -93,7 +93,7 @@ def _decided(matching: list[AdminRule], unclear: list[AdminRule], hop: Hop) -> D
         return _unclear(hop, reason, [*ahead, *matching[:1]])
     rivals = [rule for rule in matching[1:] if first and _may_precede(rule, first) and rule.effect != effect]
     if rivals and first is not None:
-        reason = f"{_names([first, *rivals])} differ, and which of them comes first is not told"
+        reason = f"{_names([first, *rivals])} differ, and which of them comes first is not known"
         return _unclear(hop, reason, [first, *rivals])
     if first is None:
         return Decision()

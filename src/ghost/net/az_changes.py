@@ -314,7 +314,7 @@ def _prefixes(addresses: AddressRange) -> Iterator[str]:
 def _segment(resource_id: str, name: str) -> str:
     found = segment_after(resource_id, name)
     if not found:
-        raise ValueError(f"{resource_id!r} is no id of Azure")
+        raise ValueError(f"{resource_id!r} is not an Azure resource id")
     return found
 
 

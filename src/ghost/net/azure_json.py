@@ -20,7 +20,7 @@ from ghost.net.routes import Route
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Access, Association, Direction, SecurityGroup, SecurityRule
 
 UNSTATED = "(none stated)"
-"""In place of prefixes that Azure does not tell: it covers nobody for sure."""
+"""In place of prefixes that Azure does not show: it covers nobody for sure."""
 
 
 def groups_from_effective_nsg(answer: Any) -> tuple[SecurityGroup, ...]:

@@ -38,7 +38,7 @@ def leave(network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tup
     if network.toward is not None and leaves_by == "service":
         return [endpoint_hop(network, here)], Origin(subnet=here.subnet)
     beyond = "a service endpoint" if leaves_by == "service" else f"the {leaves_by}"
-    reason = f"{flow.destination_address} is beyond {beyond}: what is there, Azure does not tell"
+    reason = f"{flow.destination_address} is beyond {beyond}: Azure does not show what is there"
     hop = Hop(leaves_by, here.id, "unknown", reason)
     return [hop], Origin(
         subnet=here.subnet if leaves_by == "service" else None,
@@ -53,5 +53,5 @@ def _mail(here: Interface, flow: Flow) -> list[Hop]:
     """
     if flow.protocol.casefold() != "tcp" or flow.destination_port != SMTP:
         return []
-    reason = "Azure blocks TCP port 25 to the internet for most subscriptions: whether for this one, it does not tell"
+    reason = "Azure blocks TCP port 25 to the internet for most subscriptions: it does not show whether for this one"
     return [Hop("internet", here.id, "unknown", reason)]

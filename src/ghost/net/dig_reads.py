@@ -1,4 +1,4 @@
-"""What public DNS answers for a name that Azure's configuration does not tell: one command of `dig`."""
+"""What public DNS answers for a name that Azure's configuration does not show: one command of `dig`."""
 
 from __future__ import annotations
 

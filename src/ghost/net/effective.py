@@ -46,9 +46,9 @@ class InterfaceRoutes:
     routes: tuple[Route, ...]
     references: tuple[str, ...]
     learned_unknown: bool = False
-    """A gateway may add routes that configuration does not tell."""
+    """A gateway may add routes that configuration does not show."""
     services: tuple[str, ...] = ()
-    """Service endpoints, and tags of user-defined routes: routes with prefixes that configuration does not tell."""
+    """Service endpoints, and tags of user-defined routes: routes with prefixes that configuration does not show."""
     computed: bool = False
     """Whether Azure computed them, those to private endpoints included."""
 
@@ -73,18 +73,18 @@ class InterfaceRoutes:
         return select_route(found, address)
 
     def doubt(self, route: Route | None, address: str) -> str | None:
-        """Return what may win over `route`, as far as configuration does not tell; None if it is certain.
+        """Return what may win over `route`, as far as configuration does not show; None if it is certain.
 
         No learned route wins over those within the network and to peers, and no service has a private address.
         """
         if self.services and ip_address(address).is_global:
-            return f"{', '.join(self.services)} may hold {address}, with a route of its own"
+            return f"{', '.join(self.services)} may hold {address}, with its own route"
         if self.learned_unknown and not (
             route and route.source == "Default" and route.next_hop_type.casefold() in PREFERRED_TO_BGP
         ):
-            return f"a gateway may have taught a route to {address}"
+            return f"a gateway may have advertised a route to {address}"
         if not self.computed and route and route.source == "Default" and within(AZURES_OWN_PREFIXES, address):
-            return f"{address} is in a block of Azure's own, which it may drop"
+            return f"{address} is in an address block of Azure, which may drop the packet"
         return None
 
 

@@ -31,10 +31,10 @@ def platform(network: Network, here: Interface, flow: Flow, *, is_answer: bool) 
     if tag is not None and not is_answer:
         yield from gates(network, here, flow, "Outbound", platform_tag=tag)
     if served:
-        reason = f"{flow.destination_address} is the host, to which neither routes nor other rules apply"
+        reason = f"{flow.destination_address} is the Azure host, to which neither routes nor other rules apply"
         yield Hop("platform", here.id, "pass", reason)
     else:
-        yield Hop("platform", here.id, "unknown", f"Azure names no service of the host at {flow}")
+        yield Hop("platform", here.id, "unknown", f"Azure documents no service of the host at {flow}")
 
 
 def _targeting(groups: Iterable[SecurityGroup], tag: str) -> Iterator[SecurityGroup]:
@@ -104,7 +104,7 @@ def gates(
             reason = f"{unclear} of {name_of(gate.group.name)} may match too: {what} not known"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None, missing=missing if ask else None)
         elif hop.stops and effective.doubt and hop.is_default_rule and not _has_public_end(flow):
-            doubt = f"a peering or a gateway may be missing, whose networks the default rules let in: {effective.doubt}"
+            doubt = f"a peering or a gateway may be missing, whose networks the default rules allow: {effective.doubt}"
             hop = replace(hop, doubt=doubt)
         if hop.stops and may_skip:
             reason = f"{hop.reason}, unless a security admin rule always allows it"

@@ -141,12 +141,14 @@ def through_gateway(network: Network, gateway: Gateway, address: str) -> Hop:
     hop = replace(hop, references=(gateway.reference, known.reference))
     up = [connection for connection in leading if connection.status.casefold() == "connected"]
     if up:
-        reason = f"{address} is reached by {up[0].name} of {gateway.name}, which is Connected; its site is not Azure's"
+        reason = (
+            f"{address} is reached by {up[0].name} of {gateway.name}, which is Connected; its site is outside Azure"
+        )
         return replace(hop, verdict="pass", reason=reason)
     known_site = any(each.site is not None and _holds(network, each.site, address) for each in leading)
     if known_site and all(connection.status.casefold() == "notconnected" for connection in leading):
         names = ", ".join(connection.name for connection in leading)
-        reason = f"{names} of {gateway.name}, by which {address} is reached, is not connected"
+        reason = f"{names} of {gateway.name}, through which {address} is reached, is not connected"
         return replace(hop, verdict="drop", reason=reason, rule=leading[0].name, fault="gateway_disconnected")
     if not leading:
         return replace(hop, reason=f"no connection of {gateway.name} is known to lead to {address}")
@@ -155,7 +157,7 @@ def through_gateway(network: Network, gateway: Gateway, address: str) -> Hop:
 
 def out_by_gateway(network: Network, here: Interface, address: str) -> tuple[Hop, Interface | None]:
     """Return the hop of the gateway by which a packet goes to a site, and where its answer comes in."""
-    hop = Hop("gateway", here.id, "unknown", f"which gateway leads to {address} is not told")
+    hop = Hop("gateway", here.id, "unknown", f"which gateway leads to {address} is not known")
     try:
         gateway = gateway_of(network, network.subnet_of(here)[0])
     except Unread as unread:

@@ -19,12 +19,12 @@ def forwarding(network: Network, appliance: Interface, flow: Flow, state: State)
     yield from machine(network, appliance, flow)
     hop = Hop("appliance", appliance.id, "pass", f"{appliance.name} forwards", references=(appliance.reference,))
     if not appliance.ip_forwarding:
-        reason = f"IP forwarding is off at {appliance.name}: Azure drops what is not addressed to it"
+        reason = f"IP forwarding is off at {appliance.name}: Azure drops packets that are not addressed to it"
         yield replace(hop, verdict="drop", reason=reason, rule="enableIPForwarding", fault="ip_forwarding_off")
         return
     inside = guest_of(network, appliance)
     if inside is None or inside.forwards is None:
-        yield replace(hop, verdict="unknown", reason=f"what {appliance.name} forwards is not told by Azure")
+        yield replace(hop, verdict="unknown", reason=f"Azure does not show what {appliance.name} forwards")
     elif not inside.forwards:
         reason = f"{inside.name} forwards nothing (net.ipv4.ip_forward is 0)"
         hop = replace(hop, references=(inside.reference,))
@@ -57,7 +57,9 @@ def is_itself(network: Network, here: Interface, address: str) -> bool:
 def to_itself(network: Network, here: Interface, flow: Flow) -> Iterator[Hop]:
     """Yield what a machine's packet to itself meets: nothing of Azure's, since it does not leave the guest."""
     yield from machine(network, here)
-    yield Hop("guest", here.machine or here.id, "pass", f"{flow.destination_address} is its own: nothing leaves it")
+    yield Hop(
+        "guest", here.machine or here.id, "pass", f"{flow.destination_address} is its own address: no packet leaves it"
+    )
     yield from guest(network, here, flow, OUTPUT, loopback=True)
     yield from guest(network, here, flow, INPUT, loopback=True)
     for hooks in (OUTPUT, INPUT):

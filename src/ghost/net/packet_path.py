@@ -120,7 +120,7 @@ def _walk(network: Network, flow: Flow, source: str | None, members: Mapping[str
     if fork is None:
         return Walk(flow, tuple(hops))
     if len(members) == MAX_CHOICES:
-        reason = f"behind more than {MAX_CHOICES} load balancers not every way is walked"
+        reason = f"behind more than {MAX_CHOICES} load balancers, not every path is walked"
         return Walk(flow, (*hops, Hop("load_balancer", fork.hops[0].resource, "unknown", reason)))
     ways = [_walk(network, flow, source, {**members, fork.choice: each.member}) for each in fork.targets]
     return of_each(fork, ways)
@@ -243,7 +243,7 @@ def _through_appliance(network: Network, there: Interface, way: _Way, state: Sta
             way.passed[key(there.id)], way.flow = way.flow, hop.flow
     number = interfaces_of_machine(network, there)
     if number > 1:
-        reason = f"by which of its {number} interfaces {name_of(there.machine or '')} sends on is not told by Azure"
+        reason = f"Azure does not show through which of its {number} interfaces {name_of(there.machine or '')} forwards"
         yield Hop("appliance", there.id, "unknown", reason)
     return number <= 1
 
@@ -319,8 +319,8 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
         yield Hop("internet", where, "unknown", unread.reason, missing=unread.missing)
         return
     if balanced is None:
-        reason = f"{flow.destination_address} is no public address that was read"
-        beyond = f"{reason}: what lies beyond the internet, Azure does not tell"
+        reason = f"{flow.destination_address} is not a public address that was read"
+        beyond = f"{reason}: Azure does not show what lies beyond the internet"
         yield Hop("internet", where, "pass" if sender else "unknown", beyond if sender else reason)
         return
     yield from balanced.hops
@@ -330,7 +330,7 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
     if way.origin is not None:
         addresses = way.origin.addresses or ()
         if len(addresses) != 1:
-            reason = f"as which address it comes to {target.interface.name} is open"
+            reason = f"the address with which it reaches {target.interface.name} is not known"
             yield Hop("public_address", where, "unknown", reason)
             return
         target = replace(target, flow=replace(target.flow, source_address=addresses[0]))
@@ -373,5 +373,5 @@ def _asymmetry(forward: _Way, back: _Way) -> Iterator[Hop]:
             seen = (
                 "the packet but not its answer" if interface in forward.appliances else "the answer but not the packet"
             )
-            reason = f"{name_of(interface)} sees {seen}: it drops it if it keeps state, which Azure does not tell"
+            reason = f"{name_of(interface)} sees {seen}: it drops it if it keeps state, which Azure does not show"
             yield Hop("appliance", interface, "unknown", reason, leg="return")

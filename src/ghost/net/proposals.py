@@ -79,9 +79,9 @@ def check_form(text: str) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError as unclosed:
-        raise ValueError(f"{text!r} is no change: {unclosed}; close each quote") from None
+        raise ValueError(f"{text!r} is not a change: {unclosed}; close each quote") from None
     if not words or (words[0], len(words) - 1) not in _PARSERS:
-        raise ValueError(f"{text!r} is no change; give one of: {'; '.join(FORMS)}")
+        raise ValueError(f"{text!r} is not a change; give one of: {'; '.join(FORMS)}")
     return words
 
 
@@ -148,12 +148,12 @@ def _words(change: Mend, network: Network, name: Callable[[str], str]) -> list[s
 def _rule(network: Network, words: list[str]) -> Mend:
     group, name, priority, direction, access, protocol, source, destination, ports = words
     if not priority.isdecimal() or not 100 <= int(priority) <= 4096:
-        raise ValueError(f"{priority!r} is no priority: 100 to 4096")
+        raise ValueError(f"{priority!r} is not a priority: 100 to 4096")
     for port in ports.split(","):
         parse_ports(port)
     for prefix in (*source.split(","), *destination.split(",")):
         if prefix != "*" and parse_network(prefix) is None and not prefix[:1].isalpha():
-            raise ValueError(f"{prefix!r} is no prefix, tag or *")
+            raise ValueError(f"{prefix!r} is not a prefix, a tag or *")
     rule = SecurityRule(
         name,
         int(priority),
@@ -174,10 +174,10 @@ def _rule(network: Network, words: list[str]) -> Mend:
 def _route(network: Network, words: list[str]) -> Mend:
     table, name, prefix, hop_type, *next_hop = words
     if parse_network(prefix) is None:
-        raise ValueError(f"{prefix!r} is no prefix")
+        raise ValueError(f"{prefix!r} is not a prefix")
     hop_type = _one_of(hop_type, HOP_TYPES)
     if (hop_type == "VirtualAppliance") != bool(next_hop and is_address(next_hop[0])):
-        raise ValueError("VirtualAppliance, and only that, needs the address of the NEXT-HOP")
+        raise ValueError("VirtualAppliance, and only that, takes the address of the NEXT-HOP")
     made = Route(prefix, hop_type, next_hop[0] if next_hop else None, "User", name=name)
     return AddRoute(_id(network, RouteTable, table), made)
 
@@ -233,7 +233,7 @@ def _balance(network: Network, words: list[str]) -> Mend:
     name, protocol, port, backend_port = words
     balancer = network.one(LoadBalancer, _id(network, LoadBalancer, name))
     if len(balancer.front_ends) != 1 or len(balancer.pools) != 1:
-        raise ValueError(f"{balancer.name} has several front ends or pools: which is meant, cannot be said here")
+        raise ValueError(f"{balancer.name} has several front ends or pools: which one is meant cannot be stated here")
     ports = [parse_ports(text)[0] for text in (port, backend_port)]
     return AddBalancingRule(balancer.id, balancer.front_ends[0].id, _one_of(protocol, ["Tcp", "Udp", "All"]), *ports)
 

@@ -72,7 +72,7 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
         if here.is_read:
             network.need(missing_routes(here), f"{here.name}: {doubt}")
         if not within(prefixes_around(home), destination) and may_teach(network, home, destination):
-            raise Unread(None, f"{here.name}: {doubt}, and Azure does not tell its routes")
+            raise Unread(None, f"{here.name}: {doubt}, and Azure does not show its routes")
     hop = Hop("route", here.id, "pass", f"{destination} follows {route}", str(route), references=table.references)
     if route is None or route.next_hop_type.casefold() == "none":
         return Routed(_unrouted(network, hop, here, home, destination, route))
@@ -92,7 +92,11 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
         case other:
             if other in EXITS:
                 return Routed(hop, leaves_by=EXITS[other])
-            return Routed(replace(hop, verdict="unknown", reason=f"{destination} follows {route}: what is that?"))
+            return Routed(
+                replace(
+                    hop, verdict="unknown", reason=f"{destination} follows {route}: the type of this route is not known"
+                )
+            )
 
 
 def _dropped_as_computed(network: Network, here: Interface, destination: str, unread: Unread) -> Routed:
@@ -142,7 +146,9 @@ def _severed(network: Network, hop: Hop, home: VirtualNetwork, address: str) -> 
             reason = f"the peering {peering.name} of {home.name}, which holds {address}, is {peering.state}"
             return _by_peering(hop, home, peering, reason, "peering_disconnected")
         if peering.is_connected and within(peering.current_prefixes, address):
-            reason = f"{peering.name} of {home.name} does not know {address}: it was not synced since"
+            reason = (
+                f"{peering.name} of {home.name} does not know {address}: it has not been synced since that was added"
+            )
             return _by_peering(hop, home, peering, reason, "peering_not_synced", SyncPeering(home.id, peering.remote))
     for other in network.all(VirtualNetwork).values():
         far = _peering(other, home) if other.holds(address) else None
@@ -215,7 +221,7 @@ def crossing(network: Network, here: Interface, there: Interface, flow: Flow) ->
         yield replace(hop, verdict="drop", reason=reason, rule=far.name if far else None, fault="peering_disconnected")
     elif not home.holds(flow.source_address) and not far.allow_forwarded and not _transits(network, here, far):
         reason = (
-            f"{far.name} of {away.name} lets no forwarded traffic in, and {flow.source_address} is not of {home.name}"
+            f"{far.name} of {away.name} allows no forwarded traffic, and {flow.source_address} is not in {home.name}"
         )
         yield replace(hop, verdict="drop", reason=reason, rule=far.name, fault="peering_forwarded")
     else:
@@ -238,10 +244,10 @@ def _by_access(network: Network, sides: tuple[tuple[Interface, VirtualNetwork, P
         return hop
     if len(bare) < len(sides):
         reason = (
-            f"{bare[0].name} gives its peer no access, and has no security group here: Azure does not tell what passes"
+            f"{bare[0].name} gives its peer no access and has no security group here: Azure does not show what passes"
         )
         return replace(hop, verdict="unknown", reason=reason)
-    reason = f"{bare[0].name} and {bare[1].name} give each other no access, and no security group lets the packet in"
+    reason = f"{bare[0].name} and {bare[1].name} give each other no access, and no security group allows the packet"
     mends = (AllowAccess((bare[0].id, bare[1].id)),)
     return replace(hop, verdict="drop", reason=reason, fault="peering_no_access", mends=mends)
 

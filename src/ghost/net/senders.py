@@ -18,7 +18,9 @@ def sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
         return found[0]
     if found:
         names = ", ".join(sorted(interface.name for interface in found))
-        return Hop("interface", "", "unknown", f"{flow.source_address} is the address of {names}: say which one sends")
+        return Hop(
+            "interface", "", "unknown", f"{flow.source_address} is the address of {names}: name the one that sends"
+        )
     missing = Missing(Interface)
     if Interface in network.complete:
         try:
@@ -44,7 +46,11 @@ def no_packet(flow: Flow) -> str | None:
     if addresses[0].version != addresses[1].version:
         return f"no packet has both {flow.source_address} and {flow.destination_address}: one is IPv4, one IPv6"
     several = next((each for each in addresses if each.is_multicast or each.is_reserved or each.is_unspecified), None)
-    return f"{several} is no machine's: virtual networks carry no multicast or broadcast" if several else None
+    return (
+        f"{several} is not the address of one machine: virtual networks carry no multicast or broadcast"
+        if several
+        else None
+    )
 
 
 def is_public(address: str) -> bool:

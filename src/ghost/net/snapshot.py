@@ -112,7 +112,7 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
         return _failed(network, read, f"{' '.join(read.argv[:4])} gave no usable answer: {str(unreadable)[:200]}")
     asked = {key(each) for each in (read.missing.resource, *read.missing.others)}
     if read.missing.resource and asked.isdisjoint(key(each.id) for each in found):
-        return _failed(network, read, f"az {' '.join(read.argv[1:4])} answered about something else")
+        return _failed(network, read, f"az {' '.join(read.argv[1:4])} gave the answer for another resource")
     if read.missing in (Missing(VirtualNetwork), Missing(ListedResource)) and not found:
         return _failed(network, read, f"the list of {read.missing.of.kind}s that this login may read is empty")
     # Peerings lead to networks of other subscriptions, which are in no list.

@@ -75,7 +75,7 @@ def _to_told_addresses(network: Network, flow: Flow, name: str, source: str | No
         answer = network.one(PublicName, name)
     except Unread as unread:
         told = f" ({network.failed[Missing(PublicName, name)]})" if unread.missing is None else ""
-        reason = f"the address of {name} is not told by Azure's configuration{told}"
+        reason = f"the address of {name} is not shown by Azure's configuration{told}"
         return Walk(flow, (Hop("internet", source or "", "unknown", reason, missing=unread.missing),))
     if not answer.addresses:
         reason, references = f"public DNS has no address for {name}", (answer.reference,)

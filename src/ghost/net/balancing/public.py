@@ -50,7 +50,7 @@ def public_entrance(network: Network, flow: Flow, sender: Interface | None = Non
     hop = Hop("public_address", found.id, "unknown", "", references=(found.reference,))
     what = f"{found.address} is {found.name}"
     if found.nat_gateway is not None:
-        reason = f"{what}, of the NAT gateway {name_of(found.nat_gateway)}, which lets only answers in"
+        reason = f"{what}, of the NAT gateway {name_of(found.nat_gateway)}, which accepts only answers"
         return Balanced((replace(hop, verdict="drop", reason=reason, fault="nat_inbound"),))
     if found.attached_to is None:
         reason = f"{what}, which is attached to nothing"
@@ -72,7 +72,7 @@ def public_entrance(network: Network, flow: Flow, sender: Interface | None = Non
         firewall = network.one(AzureFirewall, firewall_id)
         reason = f"{what}, of the firewall {firewall.name}"
         return Balanced((replace(hop, verdict="pass", reason=reason),), (Target(firewall.interface, flow),))
-    reason = f"{what}, of {name_of(found.attached_to)}: what that does with a packet is not known"
+    reason = f"{what}, of {name_of(found.attached_to)}: how that treats a packet is not known"
     return Balanced((replace(hop, reason=reason),))
 
 
@@ -106,9 +106,17 @@ def _translated(
     network: Network, here: Interface, home: VirtualNetwork, subnet: Subnet, flow: Flow, hop: Hop
 ) -> Translated:
     if ip_address(flow.destination_address).version == 6:
-        return Translated(replace(hop, verdict="unknown", reason="as whom an IPv6 packet leaves is not modelled"))
+        return Translated(
+            replace(
+                hop, verdict="unknown", reason="the source address with which an IPv6 packet leaves is not modelled"
+            )
+        )
     if not here.configurations:
-        return Translated(replace(hop, verdict="unknown", reason=f"as whom {here.name} sends it on is not told"))
+        return Translated(
+            replace(
+                hop, verdict="unknown", reason=f"the source address with which {here.name} forwards it is not known"
+            )
+        )
     own = next((c for c in here.configurations if c.address == flow.source_address), here.configurations[0])
     gateway = subnet.nat_gateway or home.nat_gateway
     if gateway is not None:
@@ -131,7 +139,7 @@ def _by_nat_gateway(network: Network, gateway: NatGateway, own: IpConfiguration,
     if not flow.has_ports:
         reason = f"the NAT gateway {gateway.name} translates TCP and UDP only"
         if own.public_address is not None:
-            reason += f"; whether {name_of(own.public_address)} is used instead is not told"
+            reason += f"; whether {name_of(own.public_address)} is used instead is not known"
             return Translated(replace(hop, verdict="unknown", reason=reason))
         return Translated(replace(hop, verdict="drop", reason=reason, fault="nat_protocol"))
     addresses = [_address_of(network, each) for each in gateway.public_addresses]
@@ -147,12 +155,14 @@ def _by_balancer(network: Network, here: Interface, own: IpConfiguration, flow: 
     pools = [(balancer, pool) for balancer, pool in pools_with(network, own) if not pool.by_address]
     ruled = [(balancer, pool) for balancer, pool in pools if any(_uses(balancer, pool))]
     if not pools and own.nat_rules:
-        reason = f"{here.name} is behind inbound NAT rules alone: whether that takes its default access is not told"
+        reason = (
+            f"{here.name} is behind inbound NAT rules only: whether that ends its default outbound access is not known"
+        )
         return Translated(replace(hop, verdict="unknown", reason=reason))
     if not pools:
         return None
     if own is not here.configurations[0]:
-        reason = f"{own.address} is a secondary address, to which load balancers give no way out"
+        reason = f"{own.address} is a secondary address, for which load balancers provide no outbound access"
         return Translated(replace(hop, verdict="unknown", reason=reason))
     protocols = ("all", flow.protocol.casefold()) if flow.has_ports else ()
     for balancer, pool in ruled:
@@ -177,9 +187,13 @@ def _by_balancer(network: Network, here: Interface, own: IpConfiguration, flow: 
         return None
     names = ", ".join(sorted({balancer.name for balancer in standard}))
     if not any(balancer.is_standard for balancer, _ in ruled):
-        reason = f"{here.name} is in a pool of {names} that no rule uses: whether that takes its way out is not told"
+        reason = (
+            f"{here.name} is in a pool of {names} that no rule uses: whether that ends its outbound access is not known"
+        )
         return Translated(replace(hop, verdict="unknown", reason=reason))
-    reason = f"{here.name} is in a pool of {names}, of which no rule translates {flow.protocol.upper()} to the internet"
+    reason = (
+        f"{here.name} is in a pool of {names}, none of whose rules translates {flow.protocol.upper()} to the internet"
+    )
     return _nowhere(hop, here, reason)
 
 
@@ -224,9 +238,9 @@ def _by_default(network: Network, here: Interface, subnet: Subnet, hop: Hop) -> 
             and _has_standard(network, other)
         ):
             return _nowhere(
-                hop, here, f"{other.name} of the same machine has a public address, which ends default access"
+                hop, here, f"{other.name} of the same machine has a public address, which ends default outbound access"
             )
-    reason = "leaves with default outbound access, by an address of Microsoft's that may change"
+    reason = "leaves with default outbound access, through an address of Microsoft that may change"
     return Translated(replace(hop, reason=reason, rule="default outbound access"))
 
 
@@ -236,7 +250,7 @@ def _has_standard(network: Network, interface: Interface) -> bool:
 
 
 def _nowhere(hop: Hop, here: Interface, reason: str) -> Translated:
-    what = f"{reason}: no NAT gateway, public address or outbound rule lets it out"
+    what = f"{reason}: no NAT gateway, public address or outbound rule gives it access to the internet"
     return Translated(
         replace(hop, verdict="drop", reason=what, fault="no_outbound_access", mends=(AddNatGateway(here.subnet),))
     )
@@ -246,9 +260,9 @@ def _leaving(hop: Hop, how: str, addresses: Iterable[str | None]) -> Translated:
     found = list(addresses)
     known = tuple(each for each in found if each is not None)
     if len(known) < len(found) or not known:
-        return Translated(replace(hop, reason=f"leaves by {how}, whose address is not told"))
+        return Translated(replace(hop, reason=f"leaves through {how}, whose address is not known"))
     shown = ", ".join(known[:2]) + (f" or {len(known) - 2} others" if len(known) > 2 else "")
-    return Translated(replace(hop, reason=f"leaves as {shown}, by {how}"), known)
+    return Translated(replace(hop, reason=f"leaves as {shown}, through {how}"), known)
 
 
 def _address_of(network: Network, public_address: str) -> str | None:

@@ -79,7 +79,7 @@ class BalancingRule:
 
 @dataclass(frozen=True)
 class InboundNatRule:
-    """Of one IP configuration; or of a pool, where each port of the range leads to one member that is not told."""
+    """Of one IP configuration; or of a pool, where each port of the range leads to one member that is not known."""
 
     name: str
     front_end: str

@@ -96,13 +96,13 @@ def balance(network: Network, entrance: Entrance, flow: Flow, sender: Interface 
     at = f"{flow.protocol.casefold()} port {flow.destination_port}"
     rule = rule_for(entrance, flow)
     if rule is None:
-        reason = f"no rule of {balancer.name} takes {at} at this front end"
+        reason = f"no rule of {balancer.name} accepts {at} at this front end"
         mends = (AddBalancingRule(balancer.id, front_end.id, flow.protocol, flow.destination_port or 0),)
         return Balanced((replace(hop, verdict="drop", reason=reason, fault="balancer_no_rule", mends=mends),))
     hop = replace(hop, rule=rule.name)
     if isinstance(rule, InboundNatRule) and not (rule.configuration or rule.pool):
         return Balanced(
-            (replace(hop, reason=f"to which instance {rule.name} of {balancer.name} sends {at}, is not told"),)
+            (replace(hop, reason=f"the instance to which {rule.name} of {balancer.name} sends {at} is not known"),)
         )
     members = members_of(balancer, rule)
     if not members:
@@ -147,11 +147,11 @@ def _unclear(entrance: Entrance, flow: Flow) -> str | None:
     if entrance.front_end.gateway_balancer is not None:
         return "a gateway load balancer sends its packets through appliances first"
     if entrance.balancer.tier.casefold() == "global":
-        return "it sends packets to other load balancers, of regions"
+        return "it sends packets to the load balancers of regions"
     if not flow.has_ports:
-        return f"rules are for TCP and UDP; what becomes of {flow.protocol.upper()} is not told"
+        return f"rules are for TCP and UDP; how they treat {flow.protocol.upper()} is not known"
     if flow.destination_port is None and rule_for(entrance, flow) is None:
-        return "which port the packet is for is not known"
+        return "the destination port of the packet is not known"
     return None
 
 
@@ -218,11 +218,11 @@ def _rewritten(
 ) -> Hop:
     """Return the hop that says to whom the packet may go, and who is out; unknown if nobody is in for certain."""
     out = [each for each in judged if each.health == "out"]
-    reason = f"{hop.rule}: to {', '.join(each.backend.name for each in taking[:MAX_NAMED]) or 'nobody known'}"
+    reason = f"{hop.rule}: to {', '.join(each.backend.name for each in taking[:MAX_NAMED]) or 'no known member'}"
     reason += f", {len(taking)} of {len(judged) + unfound} members" if len(judged) + unfound > 1 else ""
     reason += "".join(f"; {each}" for each in out[:MAX_NAMED])
     if probe is not None and probe.protocol.casefold() != "tcp" and taking:
-        reason += f"; the packets of the {probe.protocol.upper()} probe pass, its answer Azure's metrics tell"
+        reason += f"; the packets of the {probe.protocol.upper()} probe pass; only Azure's metrics show its answer"
     if unfound:
         return replace(hop, reason=f"{reason}; the interface of {unfound} was not found")
     if all(each.health == "unknown" for each in taking):
@@ -257,7 +257,7 @@ def _without_itself(
     others = [each for each in targets if key(each.interface.id) != key(sender.id)]
     if len(others) == len(targets):
         return targets, []
-    what = f"{hop.rule} sends the packet back to {sender.name}, whose guest does not know it as its own"
+    what = f"{hop.rule} sends the packet back to {sender.name}, whose guest does not recognise it as its own"
     if unclear or others:
         return others, [replace(hop, reason=f"1 of {len(targets)} times {what}" if others else f"perhaps {what}")]
     return [], [replace(hop, verdict="drop", reason=what, fault="balancer_hairpin")]

@@ -59,7 +59,7 @@ def decide(network: Network, firewall: AzureFirewall, flow: Flow, *, inbound: bo
                     return _decided(firewall, collection, rule, flow, ranges, tuple(references))
     reason = f"no rule of {firewall.name} allows {flow}"
     if flow.destination_port in (80, 443) and ip_address(flow.destination_address).is_global:
-        reason += " (host names of Azure's own infrastructure pass all the same)"
+        reason += " (host names of Azure's own infrastructure still pass)"
     return FirewallDecision("drop", reason, None, tuple(references), flow)
 
 

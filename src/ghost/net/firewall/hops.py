@@ -61,7 +61,7 @@ def through_firewall(
     """
     hop = Hop("firewall", firewall.id, "unknown", "", references=(firewall.reference,))
     if flow.destination_address == firewall.address:
-        return replace(hop, reason=f"what {firewall.name} itself serves, such as DNS, is not told"), flow
+        return replace(hop, reason=f"what {firewall.name} itself serves, such as DNS, is not known"), flow
     try:
         decided = decide(network, firewall, flow, inbound=inbound)
     except Unread as unread:
@@ -83,7 +83,7 @@ def back_through_firewall(
 
     https://learn.microsoft.com/azure/firewall/integrate-lb#asymmetric-routing
     """
-    hop = Hop("firewall", firewall.id, "pass", f"{firewall.name} knows the flow", references=(firewall.reference,))
+    hop = Hop("firewall", firewall.id, "pass", f"{firewall.name} tracks the flow", references=(firewall.reference,))
     known = seen.get(key(firewall.id))
     if known is not None:
         return hop, known.reversed()
@@ -93,5 +93,7 @@ def back_through_firewall(
         for route in table.routes
         if route.next_hop_ip == firewall.address and route.name
     )
-    reason = f"{firewall.name} sees the answer but not the packet: it drops what belongs to no flow that it knows"
+    reason = (
+        f"{firewall.name} sees the answer but not the packet: it drops packets that belong to no flow that it tracks"
+    )
     return replace(hop, verdict="drop", reason=reason, fault="firewall_asymmetric", mends=mends), flow

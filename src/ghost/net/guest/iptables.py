@@ -122,7 +122,7 @@ def _chain(name: str, policy: str, table: str) -> Chain:
     if policy == "-":
         return Chain(name)
     if name not in HOOKS:
-        raise ValueError(f"{name} is no chain with a policy")
+        raise ValueError(f"{name} is not a chain with a policy")
     priority = 100 if table == "nat" and name in ("INPUT", "POSTROUTING") else PRIORITIES[table]
     return Chain(name, (), HOOKS[name], priority, VERDICTS[policy], is_nat=table == "nat")
 

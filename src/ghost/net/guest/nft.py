@@ -132,7 +132,7 @@ class _TableReader:
         if hook is None:
             return Chain(name)
         if type(priority) is not int:
-            raise ValueError(f"{priority!r} is no priority")
+            raise ValueError(f"{priority!r} is not a priority")
         policy = VERDICTS.get(str(stated.get("policy", "accept")), "unknown")
         for known in get_args(Hook):
             if hook == known:

@@ -247,4 +247,4 @@ def _kind(stated: str) -> Kind:
     for kind in get_args(Kind):
         if stated == kind:
             return kind  # type: ignore[no-any-return]
-    raise ValueError(f"{stated!r} is no type of route")
+    raise ValueError(f"{stated!r} is not a type of route")

@@ -132,7 +132,7 @@ def arrival(network: Network, there: Interface, flow: Flow) -> Iterator[Hop]:
         return
     if endpoint is None:
         if there.machine is None and there.is_read:
-            reason = f"{there.name} belongs to no machine and to no private endpoint that was read"
+            reason = f"{there.name} belongs to no machine or private endpoint that was read"
             yield Hop("interface", there.id, "unknown", reason, references=(there.reference,))
         return
     service = next((name_of(each) for each in endpoint.services if each), "its service")
@@ -140,7 +140,7 @@ def arrival(network: Network, there: Interface, flow: Flow) -> Iterator[Hop]:
     reason = f"the connection of {endpoint.name} to {service} is {status}"
     hop = Hop("private_endpoint", endpoint.id, "pass", reason, status, references=(endpoint.reference,))
     if not endpoint.statuses or status.casefold() not in ("approved", "pending", "rejected", "disconnected"):
-        yield _unknown(hop, f"{endpoint.name} tells no status of its connection that is known")
+        yield _unknown(hop, f"{endpoint.name} shows no known status of its connection")
     elif not endpoint.is_approved:
         mends = (ApproveEndpoint(endpoint.id),)
         yield Hop(
@@ -155,7 +155,7 @@ def arrival(network: Network, there: Interface, flow: Flow) -> Iterator[Hop]:
         )
     elif flow.protocol.casefold() != "tcp":
         yield _unknown(
-            hop, f"Azure tells of private endpoints that they carry TCP, not what becomes of {flow.protocol}"
+            hop, f"Azure documents that private endpoints carry TCP, but not what happens to {flow.protocol}"
         )
     else:
         yield hop
@@ -174,7 +174,7 @@ def answer(there: Interface, appliances: tuple[str, ...]) -> Iterator[Hop]:
     for appliance in appliances:
         reason = (
             f"the answer of {there.name} comes through {name_of(appliance)} only if that translates the source's "
-            "address, which Azure does not tell"
+            "address, which Azure does not show"
         )
         yield Hop("private_endpoint", there.id, "unknown", reason, leg="return")
 

@@ -94,7 +94,7 @@ class ZoneRecords(Resource):
     records: tuple[RecordSet, ...]
 
     def find(self, relative: str) -> tuple[list[RecordSet], str | None]:
-        """Return the record sets that answer for a name, and a wildcard of which Azure does not tell if it does.
+        """Return the record sets that answer for a name, and a wildcard of which Azure does not show if it does.
 
         A wildcard answers for names that no closer record set matches.
         """
@@ -135,7 +135,7 @@ def dns_name(text: str) -> str:
     """Return a DNS name as it is compared: in lower case, without the last dot. Raises `ValueError`."""
     name = text.casefold().removesuffix(".")
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
-        raise ValueError(f"{text[:80]!r} is no DNS name")
+        raise ValueError(f"{text[:80]!r} is not a DNS name")
     return name
 
 

@@ -1,6 +1,6 @@
 """What a machine gets for a name: who answers it, by which zone and record, or that public DNS is asked.
 
-What a server of one's own answers, and the addresses of public names, Azure's configuration does not tell.
+What a server of one's own answers, and the addresses of public names, Azure's configuration does not show.
 
 https://learn.microsoft.com/azure/virtual-network/virtual-networks-name-resolution-for-vms-and-role-instances
 https://learn.microsoft.com/azure/dns/private-dns-privatednszone
@@ -52,7 +52,7 @@ class Resolution:
     hops: tuple[Hop, ...]
     addresses: tuple[str, ...] = ()
     public: str | None = None
-    """The name that public DNS is asked for: its address is not told by Azure's configuration."""
+    """The name that public DNS is asked for: its address is not shown by Azure's configuration."""
     bypassed: Hop | None = None
     """With `public`: the zone of a private endpoint that is not linked; the fault, if the public way is closed."""
 
@@ -86,7 +86,7 @@ class _Question:
         return Resolution(tuple(self.hops), addresses)
 
     def server(self, walker: Walker) -> VirtualNetwork | None:
-        """Return the network whose zones answer, or None if that is not told or nothing answers."""
+        """Return the network whose zones answer, or None if that is not known or nothing answers."""
         home, subnet = self.network.subnet_of(self.interface)
         servers = self.interface.dns_servers or home.dns_servers or (HOST_ADDRESS,)
         where = self.interface.name if self.interface.dns_servers else home.name
@@ -116,7 +116,7 @@ class _Question:
                     "name", home.id, "pass", f"Azure's DNS answers {where}{before}", rule=server, references=references
                 )
                 return home
-            reason = f"what {server}, the DNS server of {where}, answers is not told by Azure{before}"
+            reason = f"what {server}, the DNS server of {where}, answers is not shown by Azure{before}"
             self.hop("name", self.interface.id, "unknown", reason, rule=server, references=references)
             return None
         reason = f"no DNS server of {where} is reached: {'; '.join(dead)}"
@@ -128,7 +128,7 @@ class _Question:
         """Return what Azure's DNS answers for a network: private zones linked to it come before public DNS."""
         for _ in range(MAX_ALIASES):
             if is_within(name, MACHINE_NAMES) or "." not in name:
-                raise Unread(None, f"{name} is a name that Azure gives machines itself: az does not print them")
+                raise Unread(None, f"{name} is a name that Azure assigns to machines: az does not print these")
             found = self.linked(home, name)
             if found is None:
                 private = self.private_link(home, name)
@@ -149,7 +149,7 @@ class _Question:
                 return self.addressed(home, zone, name, sets)
             elif not sets and link.falls_back and "privatelink" in name_of(zone).split("."):
                 reference = self.network.one(ZoneLinks, zone).reference
-                reason = f"{name_of(zone)} lacks {name}: its link falls back to the internet"
+                reason = f"{name_of(zone)} has no record {name}: its link falls back to the internet"
                 self.hop("zone", zone, "pass", reason, references=(reference,))
                 return Resolution(tuple(self.hops), public=name)
             else:
@@ -191,10 +191,10 @@ class _Question:
 
     def records(self, zone: str, link: ZoneLink, name: str) -> list[RecordSet]:
         if link.state.casefold() != "completed":
-            raise Unread(None, f"the link of {name_of(zone)} is {link.state}: it answers when that is Completed")
+            raise Unread(None, f"the link of {name_of(zone)} is {link.state}: it answers once that is Completed")
         sets, doubt = self.network.one(ZoneRecords, zone).find(relative_to(name, name_of(zone)))
         if doubt is not None:
-            raise Unread(None, f"whether the wildcard {doubt} of {name_of(zone)} answers for {name} is not told")
+            raise Unread(None, f"whether the wildcard {doubt} of {name_of(zone)} answers for {name} is not known")
         return sets
 
     def endpoints(self, name: str) -> list[tuple[PrivateEndpoint, tuple[str, ...]]]:
@@ -240,7 +240,7 @@ class _Question:
         wanted = tuple(address for _, of in self.endpoints(name) for address in of)
         mends = (SetRecord(zone, record, wanted),) if wanted and not exists else ()
         held = "no address" if exists else "no record"
-        reason = f"{name_of(zone)}, which answers for {name}, holds {held} of that name"
+        reason = f"{name_of(zone)}, which answers for {name}, holds {held} for that name"
         references = (self.network.one(ZoneRecords, zone).reference,)
         self.hop(
             "zone", zone, "drop", reason, rule=record, fault="dns_record_missing", references=references, mends=mends
@@ -257,7 +257,7 @@ class _Question:
                 since: Resource | None = approved or self.service_with_endpoint(name, private)
                 if since is None:
                     return None
-                reason = f"public DNS sends {name} on to {private}, since a private endpoint of it is approved"
+                reason = f"public DNS redirects {name} to {private}, because a private endpoint of it is approved"
                 self.hop("alias", since.id, "pass", reason, rule=since.name, references=(since.reference,))
                 return private
         return None
@@ -286,7 +286,7 @@ class _Question:
 
         Those of a storage account do not tell which of its names they are for.
         """
-        unclear = f"whether public DNS sends {name} on to {private} is not known"
+        unclear = f"whether public DNS redirects {name} to {private} is not known"
         try:
             service = service_named(self.network, name)
         except Unread as unread:
@@ -313,15 +313,15 @@ class _Question:
         if zone is None:
             return self.publicly(home, name)
         links = self.network.one(ZoneLinks, zone)
-        reason = f"{name} is asked of public DNS: {name_of(zone)}, which holds it, is not linked to {home.name}"
+        reason = f"{name} is resolved by public DNS: {name_of(zone)}, which holds it, is not linked to {home.name}"
         if holding:
-            reason = f"{reason}, so that its private endpoint is not found"
+            reason = f"{reason}, so its private endpoint is not found"
         never = zone in unlinked and any(is_within(name, suffix) for suffix in NEVER_PUBLIC)
         if holding or never:
             rulesets = [self.network.one(ForwardingRulesets, each) for each in self.subscriptions(home)]
             if named := [ruleset for each in rulesets for ruleset in each.names]:
                 raise Unread(
-                    None, f"{reason}; whether the DNS forwarding ruleset {', '.join(named)} answers is not told"
+                    None, f"{reason}; whether the DNS forwarding ruleset {', '.join(named)} answers is not known"
                 )
         unlinked_hop = Hop(
             "zone",
@@ -352,7 +352,9 @@ class _Question:
         return [zone for zone, sets in held if any(wanted.intersection(each.addresses) for each in sets)]
 
     def publicly(self, home: VirtualNetwork, name: str) -> Resolution:
-        reason = f"{name} is asked of public DNS: no private zone that was read is linked to {home.name} and holds it"
+        reason = (
+            f"{name} is resolved by public DNS: no private zone that was read is linked to {home.name} and holds it"
+        )
         lists = (self.network.get(PrivateZones, each) for each in self.subscriptions(home))
         self.hop(
             "name", home.id, "pass", reason, references=tuple(each.reference for each in lists if each is not None)
@@ -372,4 +374,4 @@ def _address(server: str) -> str:
     try:
         return str(ip_address(server))
     except ValueError:
-        raise Unread(None, f"{server[:80]!r} is no address of a DNS server") from None
+        raise Unread(None, f"{server[:80]!r} is not the address of a DNS server") from None

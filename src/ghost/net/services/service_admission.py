@@ -57,10 +57,10 @@ def admits(network: Network, service: Service, origin: Origin | None, port: int 
         case "disabled":
             return [_only_private(network, hop, service)]
         case _:
-            reason = f"public access to {service.name} is {service.public_access}: who may come in is told elsewhere"
+            reason = f"public access to {service.name} is {service.public_access}: other settings decide who has access"
             return [replace(hop, verdict="unknown", reason=reason)]
     if isinstance(service, RedisCache) and port in service.closed_ports:
-        reason = f"{service.name} takes only TLS: port {port} is off"
+        reason = f"{service.name} accepts only TLS: port {port} is off"
         return [replace(hop, verdict="reject", reason=reason, rule="enableNonSslPort", fault="not_listening")]
     try:
         rules, references = _rules_of(network, service)
@@ -68,9 +68,9 @@ def admits(network: Network, service: Service, origin: Origin | None, port: int 
         return [replace(hop, verdict="unknown", reason=unread.reason, missing=unread.missing)]
     hop = replace(hop, references=references)
     if rules.default_allows:
-        return [replace(hop, reason=f"{service.name} lets everybody in", rule="everybody")]
+        return [replace(hop, reason=f"{service.name} allows everybody", rule="everybody")]
     if origin is None:
-        reason = f"as whom packets reach {service.name}, which lets in only some, is not known"
+        reason = f"{service.name} allows only some sources, and the source address that it sees is not known"
         return [replace(hop, verdict="unknown", reason=reason)]
     if origin.subnet is not None:
         return [_by_service_endpoint(hop, service, rules, origin.subnet)]
@@ -106,10 +106,10 @@ def _by_service_endpoint(hop: Hop, service: Service, rules: FirewallRules, subne
         return replace(hop, verdict="unknown", reason=reason)
     reason = f"{service.name} has no virtual network rule for {name}, from which a service endpoint leads to it"
     if _lets_azure_in(service, rules):
-        reason += "; whether letting all of Azure in holds for private addresses, Azure's pages do not tell"
+        reason += "; Azure's documentation does not say whether allowing all of Azure covers private addresses"
         return replace(hop, verdict="unknown", reason=reason)
     if rules.ranges:
-        reason += ": with a private address, so that its rules for public addresses do not hold"
+        reason += ": with a private address, so its rules for public addresses do not apply"
     return _drop(hop, reason, None, "service_firewall", mends, by_endpoint=True)
 
 
@@ -130,7 +130,7 @@ def _by_public_address(network: Network, hop: Hop, service: Service, rules: Fire
     azure = _lets_azure_in(service, rules)
     ranges = [each for each in rules.ranges if not (azure and each == AZURE)]
     if subnet is not None and azure:
-        return replace(hop, reason=f"{service.name} lets all of Azure in", rule="Azure services")
+        return replace(hop, reason=f"{service.name} allows all of Azure", rule="Azure services")
     whose = {address: _range_of(ranges, address) for address in addresses or ()}
     held = [each for each in whose.values() if each is not None]
     everything = next((each for each in ranges if each.is_everything), None)
@@ -142,12 +142,12 @@ def _by_public_address(network: Network, hop: Hop, service: Service, rules: Fire
             reason = f"rules of {service.name} for addresses have no effect on packets from its own region"
             return replace(hop, verdict="unknown", reason=f"{reason}, and whether this is one is not known")
         found = everything or held[0]
-        return replace(hop, reason=f"{service.name} lets {found} in", rule=str(found))
+        return replace(hop, reason=f"{service.name} allows {found}", rule=str(found))
     if held or (addresses is None and ranges):
-        reason = f"{service.name} lets some public addresses in: with which one the packet comes is not known"
+        reason = f"{service.name} allows some public addresses: the one with which the packet arrives is not known"
         return replace(hop, verdict="unknown", reason=reason)
     if subnet is None and (azure or (addresses is None and rules.subnets)):
-        reason = f"{service.name} lets in others than by address: whether this packet is one, is not known"
+        reason = f"{service.name} has further rules than addresses: whether they allow this packet is not known"
         return replace(hop, verdict="unknown", reason=reason)
     return _refused(network, hop, service, rules, origin)
 
@@ -164,9 +164,9 @@ def _refused(network: Network, hop: Hop, service: Service, rules: FirewallRules,
         endpoint = _endpoint_for(network, service, subnet)
         reason = f"{service.name} has a virtual network rule for {name_of(subnet)}, but no service endpoint leads there"
         mends = ((EnableServiceEndpoint(subnet, endpoint),) if endpoint else ()) + for_addresses
-        return _drop(hop, f"{reason}: the packet comes by a public address{named}", name_of(subnet), MISSING, mends)
-    of_database = ", unless a rule of a single database does, which az does not tell" * isinstance(service, SqlServer)
-    reason = f"no rule of {service.name} lets the packet in, which comes by a public address{named}{of_database}"
+        return _drop(hop, f"{reason}: the packet arrives from a public address{named}", name_of(subnet), MISSING, mends)
+    of_database = ", unless a rule of a single database does, which az does not show" * isinstance(service, SqlServer)
+    reason = f"no rule of {service.name} allows the packet, which arrives from a public address{named}{of_database}"
     if ineffective and rules.ranges:
         reason += ": rules for addresses have no effect in its own region"
     mends = for_addresses

@@ -52,7 +52,7 @@ def service_named(network: Network, host_name: str) -> Service | None:
     else:
         found = next((each for each in network.whole(kind).values() if host in each.hosts), None)
     if found is None:
-        reason = f"the address of {host_name} is not told by Azure's configuration, nor is a {kind.kind} of that name"
+        reason = f"the address of {host_name} is not shown by Azure's configuration, nor is a {kind.kind} of that name"
         raise Unread(None, f"{reason} in what this login may read")
     return found
 

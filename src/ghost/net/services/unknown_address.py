@@ -36,7 +36,7 @@ def _agreed(host: str, ways: list[tuple[Hop, ...]]) -> Iterator[Hop]:
             yield _depends(first, f"where packets go depends on the public address of {host}")
             return
         if is_open and first.stops:
-            yield _depends(first, f"{first.reason}, unless {host} has an address to which the way is not known")
+            yield _depends(first, f"{first.reason}, unless {host} has an address to which the path is not known")
         elif len({hop.verdict for hop in hops}) == 1:
             rules = {hop.rule: None for hop in hops}
             either = _either([rule or "none" for rule in rules])
@@ -54,7 +54,7 @@ def _either(names: list[str]) -> str:
 
 
 def _depends(hop: Hop, reason: str) -> Hop:
-    told = f"{reason}, which Azure's configuration does not tell"
+    told = f"{reason}, which Azure's configuration does not show"
     return replace(hop, verdict="unknown", reason=told, rule=None, fault=None, mends=())
 
 

@@ -204,7 +204,7 @@ def _candidates(
                     and (not source.machine or source.machine != destination.machine)
                 ):
                     address = _as_seen(network, source, destination)
-                    if mention.address_told and not source.interface:  # Azure does not tell what others resolve
+                    if mention.address_told and not source.interface:  # Azure does not show what others resolve
                         address = mention.address_told
                     flow = Flow(protocol, source.address, None, address, port)
                     yield Candidate(flow, source, destination, origin, bool(mention.protocol or told.protocol), meaning)
