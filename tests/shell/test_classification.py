@@ -484,7 +484,7 @@ def test_a_line_break_in_quotes_is_refused_unasked_or_the_question_says_that_not
     alone = decide("rm 'a\nb'")
     assert alone.classification == "RISKY"
     assert alone.refused_unasked
-    assert "with which nothing is run" in alone.explanation
+    assert "such a command never runs" in alone.explanation
 
     told: list[str] = []
 

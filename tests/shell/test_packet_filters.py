@@ -200,7 +200,7 @@ def test_response_times_of_remote_calls_are_safe_and_a_filter_behind_them_is_jud
     assert fault_of_statistic("smb,srt") is None
     assert fault_of_statistic("rpc,srt,100003,3,nfs.fh.hash contains 12") is not None
     assert fault_of_statistic("dcerpc,srt,not-a-uuid,1.0") is not None
-    assert "prints what packets hold" in str(fault_of_statistic("diameter,avp,272,User-Password"))
+    assert "prints the contents of packets" in str(fault_of_statistic("diameter,avp,272,User-Password"))
 
 
 def test_a_statistic_of_a_payload_field_is_not_safe() -> None:

@@ -97,7 +97,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
 
 @pytest.mark.parametrize("session_id", ["", "../x", "a/b", "a b", "x" * 101, "a\0b"])
 def test_a_session_id_that_is_no_file_name_is_refused(tmp_path: Path, session_id: str) -> None:
-    with pytest.raises(UsageError, match="no session id"):
+    with pytest.raises(UsageError, match="not a session id"):
         SafeExecShell(session_id, audit_dir=tmp_path)
 
 
@@ -539,7 +539,7 @@ def test_in_private_mode_the_answer_and_the_audit_hold_placeholders_only(
     assert ask(again, "where 10.0.2.4")["output"] == second["output"]
     unknown = ask(again, "where [INTERNAL_IP_99]")
     assert (unknown["status"], unknown["error"]) == ("error", "unsupported_syntax")
-    assert unknown["message"].startswith("[INTERNAL_IP_99] stands for nothing in this session.")
+    assert unknown["message"].startswith("[INTERNAL_IP_99] is unknown in this session.")
     assert len(asked) == 3  # nobody was asked about a placeholder that stands for nothing
 
 

@@ -189,8 +189,8 @@ def test_a_word_is_matched_up_to_a_length(directory: Path) -> None:
         (("clusters = true", "clusters = "), "cannot be read"),
         (("clusters = true", 'spellings = [".*"]'), "leave it out"),
         (("clusters = true", "operands_are_urls = true"), "leave it out"),
-        (('flags = ["-b", "-n"]', "flags = 3"), "'flags' of a policy table is no list"),
-        (('flags = ["-b", "-n"]', 'flags = "-b -n"'), "'flags' of a policy table is no list"),
+        (('flags = ["-b", "-n"]', "flags = 3"), "'flags' of a policy table is not a list"),
+        (('flags = ["-b", "-n"]', 'flags = "-b -n"'), "'flags' of a policy table is not a list"),
         (('operands = ["PREFIX"]', "at_most = 3"), "'at_most' without 'operands'"),
         (('"PREFIX"', '"MATCH ("'), "cannot be read"),
     ],
@@ -222,7 +222,7 @@ def test_a_broken_file_is_explained_with_its_fault_and_nobody_is_asked(directory
     told = explain("ping -c 1 127.0.0.1")
     assert (told["classification"], told["rule"], told["safe_form"]) == ("RISKY", "policy: unusable", None)
     assert str(path) in told["explanation"]
-    assert "Mend the policy file" in told["fix"]
+    assert "Correct the policy file" in told["fix"]
     assert told["parse"]["options"] == [{"option": "-c", "value": "1"}]
     assert decide("ping -c 1 127.0.0.1").refused_unasked
 
@@ -251,7 +251,7 @@ def test_what_others_can_write_is_not_read(directory: Path) -> None:
 
 def test_a_link_a_missing_directory_and_a_relative_path_are_refused(directory: Path) -> None:
     (directory / "link.toml").symlink_to(write(directory, IPCALC, "real.txt"))
-    with pytest.raises(ConfigurationError, match="no regular file"):
+    with pytest.raises(ConfigurationError, match="not a regular file"):
         user_grammars(directory)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         user_grammars(directory / "absent")

@@ -42,12 +42,12 @@ _UNKNOWN_PLACEHOLDER = "syntax: placeholder"
 _NEVER = "Nobody can approve it: test the same with a command that only reads the network."
 _REASONS = {
     "empty_command": "A command and a reasoning are needed; neither may be blank.",
-    "forbidden_address": "The host's name leads to a service that hands out credentials or controls a machine. Name "
+    "forbidden_address": "The host name resolves to a service that hands out credentials or controls a machine. Name "
     "another host.",
-    "sandbox_unavailable": "There is no sandbox on this machine, and commands that nobody approves must run in one.",
-    "timeout": "It was ended after its time. What it printed until then is shown. Bound it (a count, a timeout, a "
-    "--query), or do without it.",
-    "redaction_failure": "Its output could not be redacted, so none of it is shown. Ask for less of it.",
+    "sandbox_unavailable": "There is no sandbox on this machine, and commands without an approval must run in one.",
+    "timeout": "It timed out and was stopped. Its output until then is shown. Limit it (a count, a timeout, a "
+    "--query), or leave it out.",
+    "redaction_failure": "Its output could not be redacted, so none of it is shown. Ask for less.",
 }
 _RESTORED_TOKEN = "placeholder: restored token"  # noqa: S105 - the name of a rule
 CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
@@ -89,7 +89,7 @@ class SafeExecShell:
         reads_only: Sequence[str | Path] | None = None,
     ) -> None:
         if not valid_session_id(session_id):
-            raise UsageError(f"{session_id!r} is no session id: use letters, digits, '_', '-' and '.', 100 at most")
+            raise UsageError(f"{session_id!r} is not a session id: use letters, digits, '_', '-' and '.', 100 at most")
         if sandbox not in ("auto", "required", "off"):
             raise UsageError(f"sandbox is {sandbox!r}: use 'auto', 'required' or 'off'")
         settings = Settings()
@@ -294,7 +294,7 @@ class SafeExecShell:
             decision = self._asked_for_token(decision, command)
             relies_on_it = self._sandbox.mode == "auto" and self._runner is None
             return ask_without_sandbox(decision) if relies_on_it else decision
-        why = f"{unknown} stands for nothing in this session. Use a placeholder of its output, or the name itself."
+        why = f"{unknown} is unknown in this session. Use a placeholder from its output, or the name itself."
         return replace(
             decision,
             classification=RISKY,
@@ -330,7 +330,7 @@ class SafeExecShell:
         has_token = self._placeholders is not None and self._placeholders.hide(command) != command
         if not has_token or decision.classification != SAFE:
             return decision
-        why = "It holds a token that looked like a secret, restored from its placeholder: look where it goes."
+        why = "It holds a token that looked like a secret, restored from its placeholder: check where it is sent."
         return replace(decision, classification=RISKY, tier=3, rule=_RESTORED_TOKEN, explanation=why)
 
     def _ask_for_approval(self, command: str, decision: Decision, reasoning: str) -> GateOutcome:
@@ -416,7 +416,7 @@ class SafeExecShell:
             text = self._placeholders.hide(text) if self._placeholders is not None else text
             clean, _ = redact(text[: 4 * MAX_AUDITED_CHARACTERS])
             if len(clean) > MAX_AUDITED_CHARACTERS:
-                clean = f"{clean[:MAX_AUDITED_CHARACTERS]}[truncated: {len(text)} characters in all]"
+                clean = f"{clean[:MAX_AUDITED_CHARACTERS]}[truncated: {len(text)} characters in total]"
             return self._anonymizer.anonymize(clean) if self._anonymizer is not None else clean
         except Exception:  # noqa: BLE001 - the same boundary as for output: nothing unprocessed is written
             return "[REDACTED]"

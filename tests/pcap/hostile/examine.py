@@ -101,7 +101,7 @@ def assert_shown_safely(name: str, content: str) -> None:
 
 
 def _no_constant(constant: str) -> Any:
-    raise AssertionError(f"{constant} is no JSON")
+    raise AssertionError(f"{constant} is not JSON")
 
 
 class _Page(HTMLParser):

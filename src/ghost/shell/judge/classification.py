@@ -48,7 +48,9 @@ def decide(command: str, roots: Sequence[Path] | None = None) -> Decision:
         try:
             decision = _judge(line, Roots(DEFAULT_ROOTS if roots is None else tuple(roots)))
         except ConfigurationError as error:  # a broken table: nothing is approved by the others either
-            return _cannot_run(line.words, "policy: unusable", f"No command is judged until this is mended: {error}", 1)
+            return _cannot_run(
+                line.words, "policy: unusable", f"No command is classified until this is corrected: {error}", 1
+            )
         if decision.classification == SAFE:
             return decision
         refusal = credential_behind(line.words)
@@ -74,8 +76,10 @@ def _judge(line: CommandLine, roots: Roots) -> Decision:
     if _ASSIGNMENT.match(words[0]):
         variables, words = _variables_before(line)
         if not words or _ASSIGNMENT.match(words[0]):
-            why = f"{(*words, *line.words)[0][:80]!r} sets a variable for the command behind it; leave it out."
-            return _cannot_run(line.words, "pattern: environment", f"{why} Only listed ones may stand there: LC_ALL=C")
+            why = f"{(*words, *line.words)[0][:80]!r} sets a variable for the command after it; leave it out."
+            return _cannot_run(
+                line.words, "pattern: environment", f"{why} Only listed ones are allowed there: LC_ALL=C"
+            )
         judged = _judge_words(words, roots)
         return replace(judged, variables=(*judged.variables, *variables))
     return _judge_words(words, roots)
@@ -192,7 +196,7 @@ def _unknown_program(words: tuple[str, ...], roots: Roots) -> Decision:
         why = f"cat prints local files, which always needs approval.{_which_files(words, roots)}"
         return Decision(RISKY, 1, "cat: asks always", why, program, words)
     effect = patterns.unknown.get(program)
-    what = f"{program} {effect}." if effect else f"What {program[:80]!r} does is not known to the policy."
+    what = f"{program} {effect}." if effect else f"The policy does not know what {program[:80]!r} does."
     near = "" if effect else " If it only reads, approve it once or use an allowed program instead."
     return Decision(RISKY, 1, "not in the allowlist", f"{what} It is not in the allowlist.{near}", program, words)
 

@@ -212,5 +212,5 @@ def _check_characters(parts: _Assembly, text: str, *, quoted: bool = True) -> No
         parts.refuse(
             "syntax: control character",
             f"The command holds {what} (U+{ord(character):04X}){' in quotes' if quoted else ''}, "
-            "with which nothing is run, approved or not. Write it in one line without it.",
+            "and such a command never runs, approved or not. Write it in one line without it.",
         )

@@ -76,7 +76,7 @@ def _fix(decision: Decision, safe_form: str | None, line: CommandLine) -> str | 
     if decision.classification == FORBIDDEN:
         return "Nothing makes it SAFE, and nobody can approve it."
     if decision.rule.startswith("policy:"):
-        return "Mend the policy file that is named above; until then no command is SAFE, and none runs."
+        return "Correct the policy file that is named above; until then no command is SAFE, and none runs."
     if safe_form is not None:
         changes = _changes(line, decision, parse(safe_form).words)
         return f"This would be SAFE: {safe_form}" + (f"  (not the same command: {changes})" if changes else "")
@@ -90,7 +90,7 @@ def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> s
     written = line.segments[0]
     asked = _unwrapped(written, decision)
     if asked[0] != words[0]:
-        return f"it is {words[0]}, which tells much the same"
+        return f"it is {words[0]}, which shows much the same"
     before, after = Counter(_pieces(asked)), Counter(_pieces(words))
     told = [f"without {name}"] if (name := written[0].rpartition("/")[2]) in _WRAPPERS else []
     if left_out := list((before - after).elements()):
@@ -98,7 +98,7 @@ def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> s
     if added := list((after - before).elements()):
         told.append(f"with {shlex.join(added)}")
     if line.operators and (line.segments[1:] or line.targets):
-        told.append(f"without what stands behind {line.operators[0]}")
+        told.append(f"without the part after {line.operators[0]}")
     return ", ".join(told)
 
 

@@ -45,7 +45,7 @@ _SPACE = lazy(r"\s+")
 _DESTROYS = "Refused: {what}. Nothing in a network investigation needs it, so there is no prompt."
 _CREDENTIALS = (
     "Refused: {path} holds credentials, and the output of a command goes to the model. "
-    "There is no prompt; look at it yourself if you must."
+    "There is no prompt; read it yourself if you must."
 )
 
 
@@ -121,7 +121,7 @@ def _forbidden(command: str, line: CommandLine, depth: int) -> Refusal | None:
     if line.fault is not None:
         squeezed = _SPACE.sub("", command.lower())
         if any(pattern.search(squeezed) for pattern in policy.fork_bombs):
-            return _destroys("fork bomb", "it starts processes without end")
+            return _destroys("fork bomb", "it starts processes endlessly")
         for target in line.targets:
             if policy.device.fullmatch(_normal(target)):
                 return _destroys("device", f"it overwrites the device {target}")
@@ -197,7 +197,7 @@ def _nested_code(words: Sequence[str], *, is_code: bool, depth: int) -> Refusal 
             continue
         squeezed = _SPACE.sub("", word.lower())
         if any(pattern.search(squeezed) for pattern in policy.fork_bombs):
-            return _destroys("fork bomb", "it starts processes without end")
+            return _destroys("fork bomb", "it starts processes endlessly")
         if any(pattern.search(squeezed) for pattern in policy.destroyers):
             return _destroys("file system", "its code deletes a whole file system")
         if found := _inside(word, depth):
@@ -236,14 +236,14 @@ def _destroyer(name: str, segment: Sequence[str], position: int, everywhere: _Ch
     if name in policy.removers:
         return _remover(name, segment[position + 1 :], everywhere)
     if name in policy.power:
-        return _destroys("power", f"{name} takes the machine down")
+        return _destroys("power", f"{name} shuts the machine down")
     if name in policy.formatters or name.startswith(("mkfs.", "newfs_")):
         return _destroys("format", f"{name} destroys a file system")
     arguments = segment[position + 1 :] if name in _JUDGED_BY_ARGUMENTS else ()
     if name in ("init", "telinit") and any(word in ("0", "6") for word in arguments):
-        return _destroys("power", f"{name} takes the machine down")
+        return _destroys("power", f"{name} shuts the machine down")
     if name in _POWER_MANAGERS and any(word.lower() in policy.power_words for word in arguments):
-        return _destroys("power", f"{name} takes the machine down")
+        return _destroys("power", f"{name} shuts the machine down")
     if name in _WRITERS:
         reads_only = {"-l", "--list", "print"} & set(arguments)
         for word in arguments:
@@ -253,7 +253,7 @@ def _destroyer(name: str, segment: Sequence[str], position: int, everywhere: _Ch
     if name == "diskutil" and any(word.lower().startswith(("erase", "zero", "secureerase")) for word in arguments):
         return _destroys("format", "diskutil destroys a file system")
     if name == "kexec" and any(word.startswith(("-e", "--exec")) for word in arguments):
-        return _destroys("power", "kexec takes the machine down")
+        return _destroys("power", "kexec shuts the machine down")
     return None
 
 
@@ -272,7 +272,7 @@ def _remover(name: str, arguments: Sequence[str], everywhere: _Chain) -> Refusal
         for option in options
     )
     if name == "rm" and any(option.startswith("--no-preserve") for option in options):
-        return _destroys("file system", "--no-preserve-root is meant to delete the whole file system")
+        return _destroys("file system", "--no-preserve-root allows deleting the whole file system")
     if name in ("chmod", "chown", "chgrp") and not recursive:
         return None
     if name == "rsync" and not any(option.startswith("--del") for option in options):

@@ -93,12 +93,12 @@ class Form:
             if (check := self.pairs.get(word)) is not None:
                 value = next(rest, None)
                 if value is None:
-                    return f"{word!r} needs a value behind it"
+                    return f"{word!r} needs a value after it"
                 if reason := check(value, roots):
                     return f"the value {_shown(value)} of {word!r} {reason}"
                 continue
             if count >= self.at_most:
-                return f"{_shown(word)} is one word too many, or not a word the table holds here"
+                return f"{_shown(word)} is one word too many, or is not in the table here"
             if reason := self.operands[min(count, len(self.operands) - 1)](word, roots):
                 return f"{_shown(word)} {reason}"
             count += 1
@@ -244,7 +244,7 @@ class Grammar:
             return None
         name = self.canonical[option]
         if value is None:
-            return self._refuse("option", f"{option} needs a value behind it.")
+            return self._refuse("option", f"{option} needs a value after it.")
         if reason := check(value, roots):
             known = self.risks.get(option, "")
             why = f" Otherwise it {known}" if known else ""
@@ -324,7 +324,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         raise ConfigurationError(f"A policy table has the unknown key {key!r}; known: {', '.join(sorted(_KEYS))}.")
     for key in _LISTS & table.keys():
         if not isinstance(table[key], list):
-            raise ConfigurationError(f"{key!r} of a policy table is no list: write {key} = [...].")
+            raise ConfigurationError(f"{key!r} of a policy table is not a list: write {key} = [...].")
     canonical: dict[str, str] = {}
     flags: set[str] = set()
     for spellings in table.get("flags", []):

@@ -81,9 +81,11 @@ def _check_owner(path: Path, *, is_directory: bool) -> None:
         raise ConfigurationError(f"{VARIABLE}: {path} cannot be read: {error.strerror}.") from error
     kind = stat.S_ISDIR(status.st_mode) if is_directory else stat.S_ISREG(status.st_mode)
     if not kind:
-        raise ConfigurationError(f"{VARIABLE}: {path} is no {'directory' if is_directory else 'regular file'}.")
+        raise ConfigurationError(f"{VARIABLE}: {path} is not a {'directory' if is_directory else 'regular file'}.")
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise ConfigurationError(f"{VARIABLE}: others can write {path}; make it yours alone: chmod go-w {path}")
+        raise ConfigurationError(
+            f"{VARIABLE}: others can write {path}; make it writable by you only: chmod go-w {path}"
+        )
 
 
 def _check_place(table: Mapping[str, Any], path: Path) -> None:

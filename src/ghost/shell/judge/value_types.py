@@ -127,7 +127,7 @@ def _bounded(pattern: re.Pattern[str], noun: str) -> Callable[[str], Check]:
         def check(value: str, _: Roots) -> str | None:
             if pattern.fullmatch(value) and lowest <= float(value) <= highest:
                 return None
-            return f"is no {noun} from {low} to {high}"
+            return f"is not a {noun} from {low} to {high}"
 
         return check
 
@@ -141,9 +141,9 @@ def _port_range(parameters: str) -> Check:
     def check(value: str, _: Roots) -> str | None:
         first, dash, last = value.partition("-")
         if not dash or not _INT.fullmatch(first) or not _INT.fullmatch(last):
-            return "is no range of ports such as 8000-8005"
+            return "is not a range of ports such as 8000-8005"
         if not 0 < int(first) <= int(last) < 65_536:
-            return "is no range of ports from 1 to 65535"
+            return "is not a range of ports from 1 to 65535"
         return f"names more than {most} ports, which is a scan" if int(last) - int(first) >= most else None
 
     return check
@@ -159,7 +159,7 @@ def _match(parameters: str) -> Check:
     """`MATCH <regular expression> -- <what it is>`."""
     expression, _, noun = parameters.partition(" -- ")
     pattern = lazy(expression, re.ASCII)
-    reason = f"is no {noun}" if noun else "does not have a form known to be harmless"
+    reason = f"is not a {noun}" if noun else "does not have a form known to be harmless"
     return lambda value, _: None if pattern.fullmatch(value) else reason
 
 
@@ -192,7 +192,7 @@ def _tokens(parameters: str) -> Check:
         tokens = value.split(" ")
         stray = next((token for token in tokens if token and not pattern.fullmatch(token)), None)
         if stray:
-            return f"holds {stray!r}, which is no part of a filter"
+            return f"holds {stray!r}, which is not part of a filter"
         return next(filter(None, map(fault_of_name, tokens)), None) if value else "is empty"
 
     return check
@@ -218,14 +218,14 @@ def fault_of_host(value: str) -> str | None:
         return _MANY_HOSTS
     if is_metadata_name(value):
         return _HANDS_OUT_CREDENTIALS
-    return fault_of_name(value) if _HOST_NAME.fullmatch(value) else "is no host name or address"
+    return fault_of_name(value) if _HOST_NAME.fullmatch(value) else "is not a host name or address"
 
 
 def _fault_of_host_and_port(value: str) -> str | None:
     """`web-01/33434`, as tracepath takes them."""
     host, slash, port = value.rpartition("/")
     if not slash or not _INT.fullmatch(port) or not 0 < int(port) < 65536:
-        return "is no HOST/PORT"
+        return "is not HOST/PORT"
     return fault_of_host(host)
 
 
@@ -242,7 +242,7 @@ def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
 def _plain_address(_: str) -> Check:
     def check(value: str, _: Roots) -> str | None:
         address = _address(value)
-        return "is no IP address" if address is None else fault_of_address(address)
+        return "is not an IP address" if address is None else fault_of_address(address)
 
     return check
 
@@ -252,7 +252,7 @@ def _prefix(_: str) -> Check:
         try:
             ipaddress.ip_network(value, strict=False)
         except ValueError:
-            return "is no network prefix such as 10.0.0.0/16"
+            return "is not a network prefix such as 10.0.0.0/16"
         return None
 
     return check
@@ -265,7 +265,7 @@ def _interface(parameters: str) -> Check:
     def check(value: str, _: Roots) -> str | None:
         if taken.fullmatch(value):
             return "is a word of the program, and is not taken for an interface; write dev before it if it is one"
-        return None if _INTERFACE.fullmatch(value) else "is no interface name"
+        return None if _INTERFACE.fullmatch(value) else "is not an interface name"
 
     return check
 
@@ -276,15 +276,15 @@ def _dns_name(parameters: str) -> Check:
 
     def check(value: str, _: Roots) -> str | None:
         if taken.fullmatch(value):
-            return "asks for a whole zone or is no query type the table holds"
-        return fault_of_name(value) if _DNS_NAME.fullmatch(value) else "is no domain name"
+            return "asks for a whole zone or is not a query type in the table"
+        return fault_of_name(value) if _DNS_NAME.fullmatch(value) else "is not a domain name"
 
     return check
 
 
 def _server(_: str) -> Check:
     def check(value: str, _: Roots) -> str | None:
-        return fault_of_host(value[1:]) if value.startswith("@") else "is no @server"
+        return fault_of_host(value[1:]) if value.startswith("@") else "is not @server"
 
     return check
 
@@ -294,14 +294,14 @@ def _capture(_: str) -> Check:
         if value.startswith("~"):
             return _TILDE
         if value.startswith("-") or not _CAPTURE.fullmatch(value):
-            return "is no capture file (.pcap, .pcapng or .cap, also .gz)"
+            return "is not a capture file (.pcap, .pcapng or .cap, also .gz)"
         if not roots.hold(value):
             return _outside(value, "captures are read", roots)
         real = real_path(value) or ""
         if not _CAPTURE.fullmatch(real):
-            return f"is a link to {real}, which is no capture file"
+            return f"is a link to {real}, which is not a capture file"
         if os.path.exists(real) and not os.path.isfile(real):  # noqa: PTH110, PTH113 - str paths, judged above
-            return "is no regular file"
+            return "is not a regular file"
         return None
 
     return check
@@ -312,12 +312,12 @@ def _directory(_: str) -> Check:
         if value.startswith("~"):
             return _TILDE
         if not value or value.startswith("-"):
-            return "is no directory"
+            return "is not a directory"
         if not roots.hold(value):
             return _outside(value, "reports are written", roots)
         real = real_path(value) or ""
         if os.path.lexists(real) and not os.path.isdir(real):  # noqa: PTH112 - a str path, judged above
-            return "is no directory"
+            return "is not a directory"
         above = (str(path) for path in (Path(real), *Path(real).parents))
         if any(_holds_audit(path) for path in above if roots.hold(path)):
             return "is where the shell keeps its audit, or lies below it; name another directory"
@@ -356,7 +356,7 @@ def _header(parameters: str) -> Check:
     def check(value: str, _: Roots) -> str | None:
         match = _HEADER.fullmatch(value)
         if match is None:
-            return "is no header of the form 'Name: value'"
+            return "is not a header of the form 'Name: value'"
         name = match["name"].lower()
         if name == "host" and (fault := fault_of_url(f"http://{(match['value'] or '').strip()}/")):
             return f"names the host {(match['value'] or '')[:80]!r}, which as part of a URL {fault}"

@@ -94,7 +94,7 @@ class ShellAudit:
         self._unwritten: list[dict[str, Any]] = []
         self._hold = hold_session(self.path, OTHER_PROCESS_SECONDS)
         if not self._hold.is_locked:
-            self.warn(f"the session {session_id} cannot be locked: no other process may run its commands meanwhile")
+            self.warn(f"the session {session_id} cannot be locked: end other processes that run its commands")
         record_interrupted(directory)
         self._settle_own()
         with self._hold.one_at_a_time:
@@ -151,14 +151,14 @@ class ShellAudit:
             if not self._begun:
                 self._intent.remove()
         except OSError as error:
-            self.warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
+            self.warn(f"{record.audit_id} is on record, but the files beside the record are not up to date: {error}")
         return True
 
     def _settle_own(self) -> None:
         try:
             _settle(self.intent_path, OTHER_PROCESS_SECONDS)
             if self.intent_path.exists():
-                self.warn(f"{self.intent_path} stays: it names no command, or another shell of this process runs it")
+                self.warn(f"{self.intent_path} is kept: it names no command, or another shell of this process runs it")
         except (RecordError, WorkspaceError) as error:
             self.warn(f"a command was interrupted, and is not on record: {error}")
 
@@ -247,7 +247,7 @@ def _interrupted(stated: object, session_id: str, intent: Path) -> AuditRecord:
     except TypeError as error:
         raise RecordError(f"{intent} does not say which command it was ({error}): remove it") from error
     if record.session_id != session_id or not isinstance(record.sequence, int):
-        raise RecordError(f"{intent} is of no command of {session_id}: remove it")
+        raise RecordError(f"{intent} belongs to no command of {session_id}: remove it")
     return replace(record, status="error", error="interrupted")
 
 

@@ -102,7 +102,7 @@ _BLANKS = frozenset(" \t\n\r")
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _float(literal: str) -> float | str:

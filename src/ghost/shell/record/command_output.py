@@ -30,7 +30,7 @@ _MOST_SECONDS = 75.0
 _WHOLE_SECONDS = 45.0  # 16 MiB of az's JSON take 7 to 35; the parts that are shown, of the slowest text known, 15
 _SEAM_REACH = 65_536
 _SEAM_MARGIN = 4_096
-_NOT_WHOLE = f"to redact all of it takes more than {_WHOLE_SECONDS:.0f} s"
+_NOT_WHOLE = f"redacting all of it takes more than {_WHOLE_SECONDS:.0f} s"
 _SAMPLE = 8_192
 _BINARY_SHARE = 0.1
 

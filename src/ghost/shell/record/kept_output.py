@@ -41,7 +41,7 @@ def output_path(audit_dir: Path, audit_id: str) -> Path:
     """Raises `RecordError` for an id that is no file name; a record may have been changed."""
     session_id, _, number = audit_id.rpartition("_")
     if not valid_session_id(session_id) or not re.fullmatch("[0-9]{1,9}", number):
-        raise RecordError(f"{audit_id!r} is no audit id: see ghost audit show SESSION")
+        raise RecordError(f"{audit_id!r} is not an audit id: see ghost audit show SESSION")
     return audit_dir / "output" / f"{audit_id}.txt"
 
 
@@ -109,7 +109,7 @@ def recorded_output(record: Mapping[str, Any], audit_dir: Path) -> str:
 
 
 def _not_kept(audit_id: str, reason: object) -> RecordError:
-    return RecordError(f"of the output of {audit_id} only a part is on record: {reason or 'the rest was not kept'}")
+    return RecordError(f"only a part of the output of {audit_id} is on record: {reason or 'the rest was not kept'}")
 
 
 def _read(path: Path, sha256: object, size: object) -> str:

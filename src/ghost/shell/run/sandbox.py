@@ -84,7 +84,7 @@ class Sandbox:
         policy = read_sandbox_policy()
         profile = policy.profile_of(name, words[1:])
         kernel = this_kernel()
-        nothing = "a runner of the caller's starts it" if foreign_runner else _nothing_applies(kernel, profile, words)
+        nothing = "a custom runner starts it" if foreign_runner else _nothing_applies(kernel, profile, words)
         lacking = nothing or _files_stay_writable(kernel, profile)
         if lacking and self.mode == "required":
             raise SandboxUnavailableError(f"{name} cannot be run in a sandbox: {lacking}")
@@ -220,7 +220,7 @@ def ask_without_sandbox(decision: Decision) -> Decision:
     kernel = this_kernel()
     if profile.runs_unconfined or (kernel.seccomp and _files_stay_writable(kernel, profile) is None):
         return decision
-    why = f"By its words it only reads, but the sandbox that would hold {decision.program} to that is missing on this "
+    why = f"As written it only reads, but the sandbox that enforces this for {decision.program} is missing on this  "
     why += "system, or too old. Approve it if you trust the program."
     return replace(decision, classification=RISKY, tier=3, rule=NO_SANDBOX, explanation=why)
 
@@ -246,13 +246,15 @@ def _files_stay_writable(kernel: Kernel, profile: Profile) -> str | None:
 def _nothing_applies(kernel: Kernel, profile: Profile, words: Sequence[str]) -> str | None:
     """Why no layer can be applied to a command; None where some can."""
     if not kernel.seccomp:
-        return "this system has no sandbox that Ghost knows"
+        return "this system has no sandbox that Ghost supports"
     if profile.raw_sockets and not kernel.may(_NET_RAW) and not _pings_as_user():
         # Its file's capability, which no_new_privs takes away, is what opens its sockets; without
         # no_new_privs the kernel lets an ordinary user confine nothing.
         programs = [words[0], *(p for p in map(shutil.which, profile.starts) if p)]
         if any(map(gains_privileges, programs)):
-            return "an ordinary user sends probes by the privilege of the program's file, which a sandbox takes away"
+            return (
+                "an ordinary user can send probes only with the privilege of the program file, which a sandbox removes"
+            )
     return None
 
 

@@ -121,7 +121,7 @@ def read_sandbox_policy() -> Policy:
             default=profiles["default"],
         )
     except (KeyError, TypeError) as fault:
-        raise ConfigurationError(f"policy/sandbox.toml is not sound: {fault!r}") from fault
+        raise ConfigurationError(f"policy/sandbox.toml is invalid: {fault!r}") from fault
 
 
 def _profile(name: str, row: Mapping[str, object]) -> Profile:

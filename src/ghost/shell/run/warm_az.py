@@ -121,7 +121,7 @@ class WarmAz:
         interpreter = interpreter_of(az) if self._starts < MOST_STARTS else None
         if interpreter is None:
             if self._starts < MOST_STARTS:
-                log.info("%s is not started by a Python of its own that Ghost can read: each command starts anew", az)
+                log.info("%s does not show which Python starts it: each command starts a new process", az)
                 self._starts = MOST_STARTS
             return
         self._starts += 1

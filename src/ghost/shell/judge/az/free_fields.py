@@ -85,7 +85,7 @@ class FreeFields:
             return None
         taken = projected_paths(_FILTER.sub(self._without_plain_names, query))
         if taken is None:
-            return f"does more with {named[:80]} than to take it, a field that {known.by_name[named.lower()].why}"
+            return f"uses {named[:80]} for more than selecting it, a field that {known.by_name[named.lower()].why}"
         return next(filter(None, (_fault_of_path(path, output, known.by_name) for path in taken)), None)
 
     def _without_plain_names(self, found: re.Match[str]) -> str:

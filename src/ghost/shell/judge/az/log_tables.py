@@ -81,9 +81,9 @@ def fault_of_tables(tokens: Sequence[Token], words: Set[str], steps: Set[str]) -
         if table in known.open or _is_narrowed(tokens, at, table):
             continue
         if table not in known.closed:
-            return f"asks the table {table[:60]}, whose rows may be anybody's text. Listed are those of the network"
+            return f"asks the table {table[:60]}, whose rows may hold text from anybody. Ask a table of the network"
         if named.own or len(named.tables) > 1:
-            return f"puts {table} together with other rows; ask it alone, for named columns"
+            return f"combines {table} with other rows; query it alone, for named columns"
         if fault := _fault_of_closed(tokens, table, words | steps):
             return fault
     return _fault_of_probes(tokens)
@@ -219,7 +219,7 @@ def _fault_of_closed(tokens: Sequence[Token], table: str, language: Set[str]) ->
         elif following == "=":
             in_making.add(text)
         elif text not in columns | language | own | _CONSTANTS | {table} and not _NO_COLUMN.fullmatch(text):
-            return f"takes the column {text[:60]} of {table}, which may hold anybody's text"
+            return f"takes the column {text[:60]} of {table}, which may hold text from anybody"
     return None if is_shaped else f"shows whole rows of {table}; name the columns with project or summarize"
 
 
@@ -232,6 +232,6 @@ def _fault_of_probes(tokens: Sequence[Token]) -> str | None:
         asked_kind, asked = tokens[at - 2] if tokens[at - 1][1] == "!" and at > 1 else tokens[at - 1]
         if asked_kind != "name" or free_text is not None:
             return (
-                f"asks which letters {free_text or asked} holds, which may be anybody's text; compare a column itself"
+                f"tests which characters {free_text or asked} holds, which anybody may have written; compare a column"
             )
     return None

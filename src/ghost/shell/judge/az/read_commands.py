@@ -102,7 +102,7 @@ class Reads:
 
     def _not_a_read(self, path: str) -> Refusal:
         if not path:
-            return Refusal("az: no command", "az without a command tells nothing. Name one, such as az account show.")
+            return Refusal("az: no command", "az without a command shows nothing. Name one, such as az account show.")
         if known := self.risks.of_path(path):
             return Refusal(f"az: {path[:80]}", f"az {path[:80]} {known}.")
         return Refusal(
@@ -166,7 +166,7 @@ def _take(
             end += 1
         values, width = list(words[position + 1 : end]), end - position
     if not values and option.arity != "optional":
-        return _refuse(name, "needs a value behind it.")
+        return _refuse(name, "needs a value after it.")
     for value in values:
         if reason := _fault_of_value(option, value):
             return _refuse(name, f"has the value {value[:80]!r}, which {reason}.")

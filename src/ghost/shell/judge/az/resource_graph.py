@@ -32,7 +32,7 @@ _NEVER_GIVEN = frozenset(("properties", "tags", "identity", "plan"))
 """Columns that hold anything: a name given to something else must not be taken for one of them, whatever its case."""
 _COUNT = "count_"
 _REFUSAL = (
-    "is no graph query that projects id, name, type, location or resourceGroup, or properties of the table "
+    "is not a graph query that projects id, name, type, location or resourceGroup, or properties of the table "
     "(properties.provisioningState, properties.addressSpace, ...)"
 )
 

@@ -45,7 +45,7 @@ def fault_of_service(host: str, port: int | None, rest: str) -> str | None:
     services = _services()
     path = _path(rest)
     if path is None:
-        return "has a path that is encoded again and again, so that what it asks for is not to be seen"
+        return "has a path that is encoded again and again, so what it asks for cannot be seen"
     for pattern, why in services.paths:
         if pattern.search(path):
             return f"asks for {path[:80]}, which {why}"

@@ -37,13 +37,13 @@ def fault_of_target(url: str, option: str, value: str) -> str | None:
         return f"the value {value[:80]!r} of {option} is not {form}"
     port = asked["port"] or _DEFAULT_PORTS[asked["scheme"].lower()]
     if given["host"].lower() not in (asked["host"].lower(), *([""] if option == "--connect-to" else [])):
-        return f"{option} speaks of {given['host'][:80]}, the URL of {asked['host'][:80]}"
+        return f"{option} names {given['host'][:80]}, the URL names {asked['host'][:80]}"
     if given["port"] not in (port, *([""] if option == "--connect-to" else [])):
-        return f"{option} speaks of port {given['port']}, the URL of port {port}"
+        return f"{option} names port {given['port']}, the URL names port {port}"
     to_port = port if option == "--resolve" else given["to_port"] or port
     for to in _targets(option, value):
         if option == "--resolve" and not _is_address(to):
-            return f"{to[:80]!r} in --resolve is no address; write [ADDRESS] for one of version 6"
+            return f"{to[:80]!r} in --resolve is not an address; write [ADDRESS] for IPv6"
         if fault := fault_of_url(f"{asked['scheme']}://{to}:{to_port}{asked['rest'] or ''}"):
             return f"{option} {fault}"
     return None

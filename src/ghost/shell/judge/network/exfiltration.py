@@ -1,6 +1,6 @@
 """Exfiltration: text that looks like encoded data in a URL or a host's name. Limits are `policy/exfiltration.toml`.
 
-A URL tells its server every word of it; a name tells whoever answers for its zone every label. Hashes and serial
+A URL tells its server every word of it; a name sends to whoever answers for its zone every label. Hashes and serial
 numbers are in ordinary names too, so a name may hold some bits that look encoded, and no more. Text that was
 encoded is data whatever its length, once it can be told. What is split into labels of five characters, or spelled in
 plain words, cannot be told from a name.
@@ -50,9 +50,9 @@ _LETTERS_OF_A_TEXT = 9
 _DIGITS_OF_NO_NUMBER = 24
 """Of the ids of 18 or 19 digits one in two hundred is text in hex by chance."""
 _MOST_NEEDLESS_ESCAPES = 2
-_OF_A_NAME = "a name tells whoever answers for its zone"
+_OF_A_NAME = "a name sends to whoever answers for its zone"
 _WHY = f"holds what looks like encoded data, of which {_OF_A_NAME}"
-_SENT = "holds what looks like encoded data, which the server is told"
+_SENT = "holds what looks like encoded data, which is sent to the server"
 
 
 class _Urls(NamedTuple):
@@ -200,13 +200,13 @@ def fault_of_accept(value: str) -> str | None:
     types = value.split(",")
     if all(_MEDIA_TYPE.fullmatch(one) and not _DIGITS_OF_NO_SUBTYPE.search(one.partition(";")[0]) for one in types):
         return None
-    return "is no list of media types"
+    return "is not a list of media types"
 
 
 def fault_of_header(value: str) -> str | None:
     """Why the value of a header of a request may carry data to its server. Some hold an id or a hash."""
     if holds_secret(value):
-        return "holds a secret, which the server is told"
+        return "holds a secret, which is sent to the server"
     if hides_letters(value) or spells_text([value]):
         return _SENT
     return _SENT if _bits_of_pieces(value) > _limits().names.most_bits_in_header else None

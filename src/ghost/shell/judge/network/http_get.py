@@ -102,7 +102,7 @@ def fault_of_request(host: str, port: int | None, rest: str) -> str | None:
     decoded = fully_decoded(path)
     pairs = [(fully_decoded(name), fully_decoded(value.replace("+", " "))) for name, value in _pairs(query)]
     if decoded is None or any(name is None or value is None for name, value in pairs):
-        return "is encoded again and again, so that what it asks for is not to be seen"
+        return "is encoded again and again, so what it asks for cannot be seen"
     segments = [segment for segment in re.split("[/;]", decoded) if segment not in ("", ".", "..")]
     known = [(name or "", value or "") for name, value in pairs]
     return (
@@ -161,7 +161,7 @@ def _fault_of_path(segments: list[str]) -> str | None:
         return f"asks for {above[-1][:80]} of {last[:80]}, which acts"
     name = last.lower()
     if plain.secret_file.fullmatch(name) or (name.endswith(".pem") and not plain.public_pem.fullmatch(name)):
-        return f"asks for {last[:80]}, a file such as hold keys, dumps or settings"
+        return f"asks for {last[:80]}, a file of a type that holds keys, dumps or settings"
     return next((f"asks for {part[:80]} with settings" for part in above if part.lower() == "connectors"), None)
 
 

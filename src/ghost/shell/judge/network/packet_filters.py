@@ -47,7 +47,7 @@ _NAME_OF_HOST = lazy(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+|[A-Za-z0-9_-]{16,}", 
 _NAMED_OFFSETS = frozenset(("tcpflags", "icmptype", "icmpcode", "icmp6type", "icmp6code"))
 
 _PAYLOAD = (
-    "asks about the bytes of {name}, which may be payload: asked often enough, that spells out a secret. "
+    "asks about the bytes of {name}, which may be payload: asked often enough, that reveals a secret. "
     "Headers may be asked about, such as tcp.flags, http.host or dns.qry.name"
 )
 
@@ -92,7 +92,7 @@ def fault_of_field(name: str) -> str | None:
     """Why `tshark -e` of this field is not SAFE."""
     fields = _fields()
     known = (fields.headers, fields.addresses, fields.printed, fields.numbers)
-    return None if any(pattern.fullmatch(name) for pattern in known) else "is no header field of the table"
+    return None if any(pattern.fullmatch(name) for pattern in known) else "is not a header field in the table"
 
 
 def fault_of_display_filter(text: str) -> str | None:
@@ -106,7 +106,7 @@ def fault_of_display_filter(text: str) -> str | None:
         if match.lastgroup != "space":
             tokens.append((match.lastgroup or "", match[0]))
     if end != len(text):
-        return f"holds {text[end : end + 20]!r}, which is no part of a display filter that the table knows"
+        return f"holds {text[end : end + 20]!r}, which is not part of a display filter known to the table"
     return next(filter(None, map(_fault_of_term, _terms(tokens))), None)
 
 
@@ -136,7 +136,7 @@ def _fault_of_term(term: Sequence[tuple[str, str]]) -> str | None:
     unknown = [name for _, name in names if not fields.headers.fullmatch(name)]
     if not unknown:
         brackets = [text for kind, text in term if kind == "operator" and text in "()"]
-        return None if brackets.count("(") == brackets.count(")") else "has brackets that cannot be told apart"
+        return None if brackets.count("(") == brackets.count(")") else "has ambiguous brackets"
     name = unknown[0]
     if len(term) == 1:
         return None  # is it there?
@@ -183,7 +183,7 @@ def fault_of_statistic(text: str) -> str | None:
     match = _fields().statistics.fullmatch(text)
     if match is None:
         told = _fields().withheld.fullmatch(text) is not None
-        return "prints what packets hold, not how many there are" if told else "is no statistic of the table"
+        return "prints the contents of packets, not counts" if told else "is not a statistic in the table"
     if not match["rest"]:
         return None
     if match["filter"] is not None:
@@ -214,10 +214,10 @@ def fault_of_packet_filter(headers: Mapping[str, int], text: str) -> str | None:
         if first in _NAMED_OFFSETS and width == 1 and layer in headers:
             continue
         if not first.isdigit() or len(first) > 4 or int(first) + width > headers.get(layer, 0):
-            return f"asks about {match[0]}, behind the header: asked often enough, that spells the payload out"
+            return f"asks about {match[0]}, after the header: asked often enough, that reveals the payload"
     if fault := next(filter(None, map(fault_of_name, _NAME_OF_HOST.findall(text))), None):
         return fault  # tcpdump resolves it
     rest = _INDEX.sub("", text)
     if "[" in rest or "]" in rest:
-        return "computes where the bytes lie that it asks about, which may be payload"
+        return "computes the position of the bytes that it asks about, which may be payload"
     return None

@@ -57,7 +57,7 @@ def fault_of_form(header: str, value: str) -> str | None:
     if form is None:
         return None
     if not form.fullmatch(value):
-        return f"has no form that {header} is known to have, and its server is told it"
+        return f"is not in a known form of {header}, and it is sent to the server"
     return _fault_of_words(value) if "=" in value else _fault_of_hosts(value)
 
 
@@ -77,13 +77,13 @@ def fault_of_user_agent(value: str) -> str | None:
         or sum("/" not in product for product in products) > forms.most_without_version
         or not all(map(forms.word_of_comment.fullmatch, words))
     ):
-        return "is no user agent of products with versions and comments of a few words, and its server is told it"
+        return "is not a user agent of products with versions and short comments, and it is sent to the server"
     return _fault_of_words(value) or _fault_of_hosts(value)
 
 
 def _fault_of_words(value: str) -> str | None:
     secret = next(filter(None, map(secret_field, _WORD.findall(value))), None)
-    return f"holds {secret}, which is named like a secret, and its server is told it" if secret else None
+    return f"holds {secret}, which is named like a secret, and it is sent to the server" if secret else None
 
 
 def _fault_of_hosts(value: str) -> str | None:

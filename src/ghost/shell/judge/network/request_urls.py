@@ -85,7 +85,7 @@ def fault_of_url(url: str) -> str | None:
     match = _URL.fullmatch(_with_scheme(url))
     if match is None:
         return (
-            "is no explicit URL; write http://HOST or https://HOST/..., with a slash behind the host, "
+            "is not an explicit URL; write http://HOST or https://HOST/..., with a slash after the host, "
             "without spaces, braces or brackets"
         )
     if match["scheme"].lower() not in ("http", "https"):
