@@ -77,6 +77,7 @@ def untold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, str]:
 def test_the_first_investigation_is_told_nothing_and_is_remembered(untold: tuple[Path, dict, str]) -> None:
     directory, report, screen = untold
     assert "Memory (" not in screen
+    assert len(screen.splitlines()) <= 35
     provider = embeddings(Settings())
     store = open_store(Settings(workspace=directory), provider.name, provider.dim)
     try:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ghost.shell import HitlDecision
-from ghost.shell.gate import MAX_PROMPTS, RUNS_NOTHING, GateOutcome, ask_for_approval
+from ghost.shell.gate import CHANGED, MAX_PROMPTS, RUNS_NOTHING, GateOutcome, ask_for_approval
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.decision import Decision
 from ghost.text import visible
@@ -94,7 +94,7 @@ def test_a_modified_command_that_is_safe_runs_at_once() -> None:
 def test_a_modified_command_that_is_risky_asks_again() -> None:
     person = Person(HitlDecision("modify", "odder"), HitlDecision("approve"))
     outcome = gate("odd", person)
-    assert [question[0] for question in person.asked] == ["odd", "odder"]
+    assert [question[:2] for question in person.asked] == [("odd", "why"), ("odder", CHANGED.format("why"))]
     assert (outcome.status, outcome.action, outcome.command) == ("passed", "user_modified", "odder")
     denied = gate("odd", Person(HitlDecision("modify", "odder"), HitlDecision("deny")))
     assert (denied.status, denied.action, denied.modified_command) == ("denied", "user_denied", "odder")

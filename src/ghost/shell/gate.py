@@ -17,6 +17,7 @@ Action = Literal["auto_approved", "user_approved", "user_denied", "user_modified
 
 RUNS_NOTHING = "It cannot run as written: approving it runs nothing. Modify it to one plain command, or deny it."
 
+CHANGED = "Your own command, instead of one that was asked for with this reason: {}"
 MAX_PROMPTS = 10  # for one command: a person who modifies more often than that is a program in a loop
 
 
@@ -68,7 +69,8 @@ def ask_for_approval(
     modified: str | None = None
     for _ in range(MAX_PROMPTS):
         try:
-            answer = _ask(callback, command, reasoning, decision, timeout_seconds)
+            why = reasoning if modified is None else CHANGED.format(reasoning)
+            answer = _ask(callback, command, why, decision, timeout_seconds)
         except KeyboardInterrupt as interrupt:
             return GateOutcome(
                 "denied", command, decision, "user_abandoned", modified_command=modified, interrupted=interrupt

@@ -36,8 +36,7 @@ def register_all(case: Case, complaint: Complaint) -> None:
             "the routes of each end lead to the other, and each peering on the path is connected",
         ),
         ABSENT: (
-            f"{there} cannot be reached: it is not running, its name resolves elsewhere, or a service before it "
-            "refuses.",
+            f"{there} cannot be reached: it is off, its name resolves elsewhere, or a service before it refuses.",
             "both ends run, any name used resolves to the destination, and balancers and services on the path accept",
         ),
         LOST: (
