@@ -105,7 +105,7 @@ def test_the_next_one_is_shown_the_first_before_it_begins_and_comes_to_the_same(
     directory, first, _ = untold
     report, screen = investigate(directory)
     assert "Memory (1 earlier, no evidence" in screen
-    assert screen.index("settled by: az network") < screen.index("First I read")
+    assert screen.index("settled by: az network") < screen.index("I read the network interfaces")
     assert verdict(report) == verdict(first)
     assert "mem:" not in json.dumps(report)
 
