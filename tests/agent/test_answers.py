@@ -113,7 +113,7 @@ def test_what_is_sent_is_bounded_and_prefers_what_the_question_names(records):
 
 ASKED = {
     "why not the route?": [
-        "Effective routes, cleared: it follows 10.0.0.0/8. #002",
+        "Routes, cleared: it follows 10.0.0.0/8. #002",
         "H1 REFUTED: Routing. Refuted, since: a route. #002",
     ],
     "and DNS?": ["DNS, not verified: not checked."],

@@ -22,7 +22,8 @@ MAX_NAME: Final = 60
 NAMED: Final = ("--ids", "--name", "--vm", "--vm-name", "--nsg-name", "--vnet-name", "--zone-name", "--file")
 """Options whose values say what a command is about, in the order they are looked for."""
 _ALIASES: Final = {"-g": "--resource-group", "-n": "--name", "-l": "--location", "-o": "--output"}
-_PLACE: Final = lazy(r"\{(--[a-z-]+)\}")
+_PLACE: Final = lazy(r"\{(--[a-z-]+|)\}")
+"""`{--name}` is an option's value, `{}` the one word that stands without an option."""
 _QUERY = lazy(r"(--query )'([^']{60})[^']*'")
 _RESOURCE_ID = lazy(r"/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/[\w./-]+/([\w.-]+)")
 
@@ -51,7 +52,8 @@ def _words() -> _Words:
 def label(command: str) -> str:
     """Return what a command reads or does and on what, on one line; the shortened command where no words are known."""
     path, options = _parsed(command)
-    known = _words().labels.get(path)
+    labels = _words().labels
+    known = next((labels[f"{path} {name}"] for name in options if f"{path} {name}" in labels), labels.get(path))
     if known is None:
         return shortened(visible(command))
     named = next((values for name in NAMED if (values := options.get(name))), options.get("", []))
@@ -65,7 +67,7 @@ def effect(command: str) -> str | None:
     """Return what a command does, on what, what it costs and how it is undone; None where that is not sure."""
     path, options = _parsed(command)
     known = _words().effects.get(path)
-    if known is None or not options.keys() <= {*known.options} or "" in options:
+    if known is None or not options.keys() <= {*known.options}:
         return None
     if "--scripts" in options and (
         tuple(options["--scripts"]) != GUEST_SCRIPT or options.get("--command-id") != ["RunShellScript"]
@@ -76,7 +78,8 @@ def effect(command: str) -> str | None:
         return None
 
     def value(place: re.Match[str]) -> str:
-        return visible(name_of(options[place[1]][0]) if place[1] != "--file" else options[place[1]][0])
+        given = options[place[1]][0]
+        return visible(given if place[1] in ("", "--file") else name_of(given))
 
     return f"{_PLACE.sub(value, known.says)} Costs: {known.costs}. Undo: {known.undo}."
 

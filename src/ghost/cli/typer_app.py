@@ -231,7 +231,7 @@ def investigate(
 
 @app.command(epilog=_examples("ghost report last", "ghost report last --format html --output report.html"))
 def report(
-    session: SessionArgument,
+    session: SessionArgument = "last",
     form: Annotated[
         Literal["md", "html", "json", "text"],
         typer.Option("--format", "-f", help="The form: text for a ticket, md, html (one file, printable) or json."),

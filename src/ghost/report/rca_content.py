@@ -19,7 +19,7 @@ LAYERS: Final = {
     "vm_state": "VM state",
     "nsg_outbound": "NSG outbound (source)",
     "nsg_inbound": "NSG inbound (destination)",
-    "routes": "Effective routes",
+    "routes": "Routes",
     "peering": "VNet peering",
     "dns": "DNS",
     "service_endpoints": "Service endpoints",
@@ -31,6 +31,7 @@ LOCAL_AND_CLOUD: Final = (
     "Rows tagged [LOCAL] show the engineer's own machine (its resolver, its VPN): a [LOCAL] probe that fails is no "
     "evidence of a fault in Azure without a [CLOUD] record."
 )
+SIMULATED: Final = "(SIMULATED)"
 INTEGRITY: Final = (
     "All evidence in this report is cited by audit id from append-only, hash-chained JSONL files. Raw command output "
     "stays in the audit; only conclusions appear here."
@@ -159,6 +160,8 @@ def _main(report: Mapping[str, Any]) -> Iterator[Block]:
         yield Paragraph(("No layer was verified.",))
     if report.get("timeline"):
         yield Heading(2, "Timeline (UTC)")
+        if SIMULATED in report["network"]:
+            yield Paragraph(("On the clock of the simulated network, which runs faster than real time.",))
         rows = ((_moment(row["time"]), row["what"], _numbers(row["audit_ids"])) for row in report["timeline"])
         yield Table(("Time", "What", "Records"), tuple(((time,), (what,), (ids,)) for time, what, ids in rows))
     yield from _evidence(report)
@@ -479,7 +482,7 @@ def _words(text: str) -> str:
 
 def _flow(flow: Mapping[str, Any]) -> str:
     port = f" port {flow['port']}" if flow.get("port") else ""
-    return f"{flow['source']} to {flow['destination']}, {flow['protocol']}{port}"
+    return f"{flow['source']} to {flow['destination']}, {str(flow['protocol']).upper()}{port}"
 
 
 def _moment(iso: str) -> str:

@@ -12,7 +12,7 @@ export const LAYERS = {
   vm_state: "VM state",
   nsg_outbound: "NSG outbound (source)",
   nsg_inbound: "NSG inbound (destination)",
-  routes: "Effective routes",
+  routes: "Routes",
   peering: "VNet peering",
   dns: "DNS",
   service_endpoints: "Service endpoints",
