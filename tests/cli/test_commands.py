@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 from ghost.cli.investigation_command import _prompt
+from ghost.cli.session_records import session_named
 from ghost.cli.shell_commands import RunningNotice
+from ghost.config import Settings
+from ghost.errors import SessionError
 
 from .ready_ghost import run_ghost
 
@@ -379,3 +382,20 @@ def test_the_mark_before_what_a_person_types_is_no_part_of_the_report(monkeypatc
     monkeypatch.setattr(sys, "stdin", io.StringIO("web-vm-01 is slow\n"))
     assert _prompt() == "web-vm-01 is slow"
     assert capsys.readouterr() == ("", "> ")
+
+
+def test_of_several_workspaces_none_is_picked_silently(tmp_path, monkeypatch):
+    for place, moment in (("one", "20260101_120000"), ("two", "20260102_120000")):
+        audit = tmp_path / place / "audit"
+        audit.mkdir(parents=True)
+        (audit / f"shell_audit_ghost_{moment}.jsonl").write_text("")
+        (audit / "shell_audit_zz_99999999_999999\x1b.jsonl").write_text("")
+    monkeypatch.chdir(tmp_path)
+    place, session_id = session_named("last", None, Settings())
+    assert (place.root.name, session_id) == ("two", "ghost_20260102_120000")
+    with pytest.raises(SessionError, match=r"fits 2 sessions.*--workspace one.*--workspace two"):
+        session_named("ghost_", None, Settings())
+    (tmp_path / "two/audit/shell_audit_ghost_20260101_120000.jsonl").write_text("")
+    with pytest.raises(SessionError, match="fits 2 sessions"):
+        session_named("ghost_20260101_120000", None, Settings())
+    assert session_named("ghost_20260101_120000", tmp_path / "one", Settings())[0].root == tmp_path / "one"

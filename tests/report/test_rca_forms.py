@@ -250,10 +250,10 @@ def test_names_of_others_stay_text_in_every_form(hostile):
 )
 def test_only_plots_are_taken_from_the_page_of_a_capture(tmp_path, page):
     (tmp_path / "c_report.html").write_text(page)
-    written = "".join(drawn(str(tmp_path / "c_forensic_report.md")))
+    written = "".join(drawn(str(tmp_path / "c_forensic_report.md"), tmp_path))
     seen = Seen()
     seen.feed(written)
-    assert {tag for tag, _ in seen.tags} <= {"h3", "div", "figure", "figcaption", "svg", "path"}
+    assert {tag for tag, _ in seen.tags} <= {"h3", "p", "div", "figure", "figcaption", "svg", "path"}
     assert not [name for _, found in seen.tags for name in found if name.startswith("on") or name in ("href", "src")]
     assert "x</" not in written
 
@@ -261,6 +261,10 @@ def test_only_plots_are_taken_from_the_page_of_a_capture(tmp_path, page):
 def test_a_page_that_is_a_link_or_gone_has_no_plots(tmp_path):
     (tmp_path / "secret.html").write_text("<figure>secret</figure>")
     (tmp_path / "c_report.html").symlink_to(tmp_path / "secret.html")
-    assert drawn(str(tmp_path / "c_forensic_report.md")) == []
-    assert drawn(str(tmp_path / "none_forensic_report.md")) == []
-    assert drawn(str(tmp_path / "secret.html")) == []
+    assert drawn(str(tmp_path / "c_forensic_report.md"), tmp_path) == []
+    assert drawn(str(tmp_path / "none_forensic_report.md"), tmp_path) == []
+    assert drawn(str(tmp_path / "secret.html"), tmp_path) == []
+    (tmp_path / "d_report.html").write_text("<figure>there</figure>")
+    assert drawn(str(tmp_path / "d_forensic_report.md"), tmp_path)
+    assert drawn(str(tmp_path / "d_forensic_report.md"), tmp_path / "captures") == []
+    assert drawn(f"/{'x' * 5000}_forensic_report.md", tmp_path) == []

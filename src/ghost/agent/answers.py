@@ -49,6 +49,7 @@ _REFUTES: Final = {True: "Refuted, since", False: "What would refute it"}
 _GENERAL: Final = re.compile(r"\b(?:cause|why|fault|wrong|outcome|conclu\w*|summar\w*|happened|found)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_][\w./:-]*[^\W_]|\w")
 _NUMBER: Final = re.compile(r"#(\d{1,9})\b")
+_STATED: Final = re.compile(r"\b(h\d+)\b[^.;]{0,40}?\b(confirmed|refuted|contradicted|unverifiable)\b")
 _CITATION: Final = r"[\[(]*\s*#\d"
 _SENTENCES: Final = re.compile(rf"(?<=[.!?])[\"”)\]]*(?<!e\.g\.)(?<!i\.e\.)\s+(?!{_CITATION})")
 _BULLET: Final = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
@@ -130,9 +131,23 @@ def _problems(words: str, audit_ids: Sequence[str], records: SessionRecords) -> 
     evidence = records.evidence
     if missing := [audit_id for audit_id in audit_ids if audit_id not in evidence]:
         return missing
+    if strange := _not_named(words, audit_ids, records):
+        return strange
     usable = [audit_id for audit_id in audit_ids if not evidence.problems([audit_id])]
     claim = {"text": words, "audit_ids": usable}  # one that only names denied commands speaks of the denial
     return proofs_of(evidence, records.session_id).statement_problems(claim) if usable else []
+
+
+def _not_named(words: str, audit_ids: Sequence[str], records: SessionRecords) -> list[str]:
+    """Return the names, addresses and states of hypotheses in a sentence that records and report do not hold."""
+    told = [f"{_command(records.evidence[i])} {_output(records.evidence, i)}" for i in audit_ids]
+    held = " ".join([*told, _json({k: v for k, v in records.report.items() if k != "evidence"})]).casefold()
+    strange = [name for name in _names_in(words) if name not in held]
+    states = {str(h["id"]).casefold(): str(h["state"]).casefold() for h in records.report.get("hypotheses") or []}
+    for identity, state in _STATED.findall(words.casefold()):
+        if states.get(identity) != state:
+            strange.append(f"{identity} {state}")
+    return strange
 
 
 def excerpt(question: str, records: SessionRecords, limit: int = MAX_CHARACTERS) -> str:
@@ -212,6 +227,9 @@ def look_up(question: str, records: SessionRecords) -> Answer:
     asks for the cause, the conclusion.
     """
     report, words, names = records.report, _words(question), _names_in(question)
+    known = f"{_json(report)} {' '.join(_output(records.evidence, i) for i in records.evidence)}".casefold()
+    if any(name not in known for name in names):  # the answer would be about something else
+        return Answer(())
     layers = [layer for layer, keys in _LAYER_WORDS.items() if _names_layer(words, keys)]
     keys = {key for layer in layers for key in _LAYER_WORDS[layer] if _names_layer(words, (key,))}
 

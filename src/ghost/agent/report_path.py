@@ -74,6 +74,8 @@ def _path(
     )
     if all(hop.verdict == "unknown" for hop in way.hops):
         return None
+    if way.blocker is not None and not causes:  # a picture is no place for a fault that the report does not name
+        return None
     hops = [_hop(hop, [f for f in blamed if _is_same(hop, f.hop)]) for hop in way.hops]
     for member in (hop for hop in walked.hops if hop.kind == "load_balancer" and way is not walked):
         of_member = (each for each in hops if each["kind"] == member.kind and each["resource"] == member.resource)

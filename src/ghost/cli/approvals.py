@@ -33,6 +33,7 @@ NOT_OWN_FILES = Approval("", "deny", "a scenario answers for files of the invest
 LONG_COMMAND = 600
 """Characters; the longest that Ghost itself asks about for a capture has less."""
 BOX_WIDTH = 110
+MAX_PROSE = 400
 NAMED_CHARACTERS = 3
 _SPACES = lazy(r" {2,}")
 
@@ -43,8 +44,9 @@ def _space_count(spaces: re.Match[str]) -> str:
 
 
 def _folded(text: str) -> str:
-    """Untrusted prose on one line: its line breaks could look like rows of the prompt."""
-    return visible(" ".join(text.split()))
+    """Untrusted prose on one line: its line breaks could look like rows of the prompt, its length hide the others."""
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= MAX_PROSE else f"{line[:MAX_PROSE]} … ({len(line):,} characters)"
 
 
 def _notes(command: str) -> str:

@@ -46,12 +46,23 @@ def ask(session_id: str, question: str, wish: Wish, workspace_option: Path | Non
     evidence = Evidence(paths.shell_audit)
     records = SessionRecords(paths.session_id, _report(found), evidence)
     chosen = choose_brain(wish, settings, Workspace(paths.audit_dir.parent), prompt=ANSWER_PROMPT)
-    if not all(check.ok for check in found.checks()):
+    hold = all(check.ok for check in found.checks())
+    if not hold:
         _note(f"NOT trustworthy, the records do not hold: see ghost audit verify {paths.session_id}.")
     offline = isinstance(chosen.brain, OfflineBrain)
+    if not offline and (evidence.is_masked or (settings.private and not paths.anonymization_map.exists())):
+        raise UsageError(
+            "private mode is on and this session has no placeholders: ask with --brain offline, which sends nothing."
+        )
     answer = look_up(evidence.hidden(question), records) if offline else _of_model(question, records, chosen, settings)
     if as_json:
-        print(json.dumps(_as_json(question, records, chosen.brain.name, answer), ensure_ascii=False, indent=2))
+        print(
+            json.dumps(
+                {**_as_json(question, records, chosen.brain.name, answer), "records_hold": hold},
+                ensure_ascii=False,
+                indent=2,
+            )
+        )
     else:
         _print(answer, records, offline=offline, option=option_of(paths.audit_dir.parent))
     return 0 if answer.sentences else UNANSWERED

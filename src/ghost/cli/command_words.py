@@ -5,7 +5,6 @@ Words are taken from the command itself, never from who asks for it.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Final
 from ghost.net import GUEST_SCRIPT, name_of
 from ghost.patterns import lazy
 from ghost.policy import load_policy
-from ghost.text import visible
+from ghost.text import one_line, visible
 
 MAX_LABEL: Final = 72
 MAX_NAME: Final = 60
@@ -24,6 +23,9 @@ NAMED: Final = ("--ids", "--name", "--vm", "--vm-name", "--nsg-name", "--vnet-na
 _ALIASES: Final = {"-g": "--resource-group", "-n": "--name", "-l": "--location", "-o": "--output"}
 _PLACE: Final = lazy(r"\{(--[a-z-]+|)\}")
 """`{--name}` is an option's value, `{}` the one word that stands without an option."""
+_PLAIN: Final = lazy(r"[A-Za-z0-9_./:~+-]+")
+"""Values that a sentence may hold: nothing that looks like words of its own."""
+_ID: Final = lazy(r"/subscriptions/([\w-]+)/resourceGroups/([\w.()-]+)/providers/[\w.]+/\w+/([\w.-]+)")
 _QUERY = lazy(r"(--query )'([^']{60})[^']*'")
 _RESOURCE_ID = lazy(r"/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/[\w./-]+/([\w.-]+)")
 
@@ -55,12 +57,14 @@ def label(command: str) -> str:
     labels = _words().labels
     known = next((labels[f"{path} {name}"] for name in options if f"{path} {name}" in labels), labels.get(path))
     if known is None:
-        return shortened(visible(command))
+        return one_line(shortened(visible(command)), MAX_LABEL)
     named = next((values for name in NAMED if (values := options.get(name))), options.get("", []))
+    if not path.startswith("az ") and not named:  # what a flag took for its value may be what it is about
+        return one_line(shortened(visible(command)), MAX_LABEL)
     names = [visible(name_of(value))[:MAX_NAME] for value in named]
     while len(names) > 1 and len(", ".join(names)) > MAX_LABEL - len(known):
         names = [*names[:-2], "…"]
-    return f"{known}: {', '.join(names)}" if names else known
+    return one_line(f"{known}: {', '.join(names)}" if names else known, MAX_LABEL)
 
 
 def effect(command: str) -> str | None:
@@ -69,19 +73,22 @@ def effect(command: str) -> str | None:
     known = _words().effects.get(path)
     if known is None or not options.keys() <= {*known.options}:
         return None
-    if "--scripts" in options and (
-        tuple(options["--scripts"]) != GUEST_SCRIPT or options.get("--command-id") != ["RunShellScript"]
-    ):
+    if any(value.startswith("@") for values in options.values() for value in values):  # az reads a file's content
         return None
-    needed = _PLACE.findall(known.says)
-    if any(len(options.get(name, [])) != 1 for name in needed):
+    own = tuple(options.get("--scripts", [])) == GUEST_SCRIPT and options.get("--command-id") == ["RunShellScript"]
+    if "--scripts" in known.options and not own:
         return None
+    given = {name: options.get(name, []) for name in _PLACE.findall(known.says)}
+    if any(len(values) != 1 or _PLAIN.fullmatch(values[0]) is None for values in given.values()):
+        return None
+    told = _PLACE.sub(lambda place: _told(given[place[1]][0]), known.says)
+    return f"{told} Costs: {known.costs}. Undo: {known.undo}."
 
-    def value(place: re.Match[str]) -> str:
-        given = options[place[1]][0]
-        return visible(given if place[1] in ("", "--file") else name_of(given))
 
-    return f"{_PLACE.sub(value, known.says)} Costs: {known.costs}. Undo: {known.undo}."
+def _told(value: str) -> str:
+    """Return a resource id as name and group, anything else whole: two values are never told alike."""
+    found = _ID.fullmatch(value)
+    return f"“{found[3]}” (group {found[2]}, subscription {found[1]})" if found else f"“{value}”"
 
 
 def shortened(text: str) -> str:

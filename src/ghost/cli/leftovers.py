@@ -23,6 +23,8 @@ def of_this_network(
         network = _network(orphan, workspace)
         if network in (None, session.network):
             here.append(orphan)
+            if network is None and orphan.session_id:
+                narration.line(f"  {orphan.name}: in which network it was made is not on record.", style="yellow")
         else:
             elsewhere.append(f"{orphan.name} ({network})")
     if elsewhere:

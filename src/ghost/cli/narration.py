@@ -26,7 +26,7 @@ from ghost.net import name_of
 from ghost.records import Head
 from ghost.report import place_of
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
-from ghost.text import map_text, plural, short_ids, visible
+from ghost.text import map_text, one_line, plural, short_ids, visible
 
 RULE_WIDTH = 70
 MAX_WIDTH = 120
@@ -228,14 +228,8 @@ class Narration:
         if self._verbose:
             why = f"another command was asked for: {reason}" if changed else reason
             self.line(shortened(f"      why: {why}"), style="dim")
-            self.show(
-                Text.assemble(
-                    ("[Shell] ", "bold"),
-                    (classification, _CLASS_STYLE.get(classification, "")),
-                    f" — {action}: ",
-                    (shortened(visible(self.real(ran))), "bold"),
-                )
-            )
+            whole = one_line(shortened(visible(self.real(ran))), None)
+            self.line(f"[Shell] {classification} — {action}: {whole}", style=_CLASS_STYLE.get(classification))
             self.line(f"      {response.get('audit_id')}  {_outcome(response)}", style="dim")
             return
         if not self._explained:  # a model that says nothing: the reason that it gives for its first command

@@ -18,22 +18,33 @@ from ghost.report import as_markdown, as_page, as_text, content_of, drawn
 from ghost.text import map_text
 
 Format = Literal["md", "html", "json", "text"]
-FORMATS: Final = ("md", "html", "json", "text")
+FIRST_YEAR: Final = 2000
 
 
-def report(session_id: str, form: Format, output: Path | None, workspace: Path | None) -> None:
-    """Print a report, or write it to a file. Raises `SessionError` where there is none."""
+def report(session_id: str, form: Format, output: Path | None, workspace: Path | None) -> int:
+    """Print a report, or write it to a file. Returns 1 where the records do not hold.
+
+    Raises `SessionError` where there is none.
+    """
     if output is not None and output.is_dir():
         raise UsageError(f"{output} is a directory: name a file, for example {output / 'report.html'}.")
     found = recorded(session_id, workspace, Settings())
     if found.session is None:
         raise SessionError(f"{session_id} is no investigation: ghost audit show {session_id} lists its records.")
-    written = rendered(content(found.session, found.paths), form, found.paths)
+    if output is not None and output.resolve().is_relative_to(found.paths.audit_dir.resolve()):
+        raise UsageError(f"{output} lies among the records of the workspace: write the report elsewhere.")
+    made = content(found.session, found.paths)
+    if broken := [check.name for check in found.checks() if not check.ok]:
+        told = f"The records do not hold ({', '.join(broken)}): see ghost audit verify {found.paths.session_id}."
+        made["advisories"].insert(0, told)
+        print(f"ghost: {told}", file=sys.stderr)
+    written = rendered(made, form, found.paths)
     if output is None:
         sys.stdout.write(written)
-        return
-    write_text(output.absolute(), written)
-    print(f"Written: {output}", file=sys.stderr)
+    else:
+        write_text(output.absolute(), written)
+        print(f"Written: {output}", file=sys.stderr)
+    return 1 if broken else 0
 
 
 def content(session: Session, paths: SessionPaths) -> dict[str, Any]:
@@ -41,7 +52,8 @@ def content(session: Session, paths: SessionPaths) -> dict[str, Any]:
     now = SystemClock().now()
     if paths.report_json.exists():
         with suppress(RecordError, ValueError, AttributeError):
-            now = datetime.fromisoformat(str(read_json(paths.report_json).get("generated")))
+            written = datetime.fromisoformat(str(read_json(paths.report_json).get("generated")))
+            now = written if written.tzinfo is not None and written.year > FIRST_YEAR else now
     made = report_of_records(session, paths, now)
     return cast("dict[str, Any]", map_text(made, Evidence(paths.shell_audit).hidden, keys=False))
 
@@ -54,4 +66,5 @@ def rendered(made: dict[str, Any], form: Format, paths: SessionPaths) -> str:
         return as_markdown(told)
     if form == "text":
         return as_text(told)
-    return as_page(told, drawn)
+    captures = paths.audit_dir.parent / "captures"
+    return as_page(told, lambda report_path: drawn(report_path, captures))

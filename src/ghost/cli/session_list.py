@@ -29,7 +29,7 @@ LATEST = 20
 """Walks and single commands that are listed; all are in the JSON."""
 SHELL = "shell_"
 """The beginning of the ids of single commands."""
-_MIN_ABOUT, _MIN_ENDING = 28, 12
+_MIN_ABOUT, _MIN_ENDING = 12, 12
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _lines(rows: Sequence[Row], width: int) -> Iterator[str]:
         max(map(len, texts), default=0)
         for texts in zip(*((row.session_id, _cut(row.about), row.ending) for row in rows), strict=True)
     )
-    least = min(abouts, _MIN_ABOUT)
+    least = min(abouts, max(_MIN_ABOUT, (width - 64) // 3))
     room = max(min(width - ids - len("  11-28 18:00Z    "), abouts + endings), least + min(endings, _MIN_ENDING))
     for row in rows:
         ending = _fitted(row, room - least)
@@ -194,7 +194,9 @@ def _is_cut_off(paths: SessionPaths) -> bool:
 def _outcome(report: dict[str, Any]) -> str:
     """`cause found (high): cache-nsg close-legacy-ports`."""
     words = f"{str(report.get('outcome')).replace('_', ' ')} ({report.get('confidence')})"
-    causes = [cause for cause in report.get("causes") or [] if cause.get("supported")]
+    found = report.get("causes")
+    rows = [cause for cause in found if isinstance(cause, dict)] if isinstance(found, list) else []
+    causes = [cause for cause in rows if cause.get("supported")]
     if not causes:
         return words
     more = f" +{len(causes) - 1}" if len(causes) > 1 else ""
@@ -214,7 +216,8 @@ def _recorded(workspace: Workspace, beginning: str) -> Iterator[tuple[SessionPat
     for session_id in {name.removeprefix("shell_audit_").partition(".")[0] for name in names}:
         if valid_session_id(session_id):
             paths = SessionPaths(workspace.audit_dir, session_id)
-            yield paths, list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
+            with suppress(GhostError, OSError):  # what cannot be read is listed without its records
+                yield paths, list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
 
 
 def _walks(workspace: Workspace) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
-from ghost.cli.shell_completion import LAST, recorded_sessions
+from ghost.cli.shell_completion import LAST, moment_of, recorded_sessions
 from ghost.config import Settings
 from ghost.errors import SessionError
 from ghost.records import valid_session_id
@@ -54,18 +54,23 @@ def session_named(
     """
     workspace = open_workspace(given, settings)
     inner = () if given else (Workspace(audit.parent) for audit in sorted(workspace.root.glob("*/audit")))
-    places = {place: _known(place, investigations) for place in (workspace, *inner)}
-    for place, known in places.items():
-        if named in known:
-            return place, named
-    for place, known in places.items():
-        fitting = known[-1:] if named == LAST else [i for i in known if i.startswith(named) or i.endswith(named)]
-        if len(fitting) > 1 and named:
-            shown = ", ".join(fitting[-MAX_SHOWN:])
-            raise SessionError(f"{named!r} fits {len(fitting)} sessions: give more of the id, such as {shown}")
-        if fitting and named:
-            return place, fitting[0]
-    return workspace, named
+    own = _known(workspace, investigations)
+    places = (
+        {workspace: own}
+        if named in own or (own and named == LAST)
+        else {p: _known(p, investigations) for p in (workspace, *inner)}
+    )
+    known = sorted(((i, place) for place, ids in places.items() for i in ids), key=lambda each: moment_of(each[0]))
+    if named == LAST:
+        fitting = known[-1:]
+    else:
+        fitting = [each for each in known if each[0] == named] or [
+            each for each in known if named and (each[0].startswith(named) or each[0].endswith(named))
+        ]
+    if len(fitting) > 1:
+        shown = ", ".join(f"{i}{option_of(place.root)}" for i, place in fitting[-MAX_SHOWN:])
+        raise SessionError(f"{named!r} fits {len(fitting)} sessions: give more of the id, or --workspace: {shown}")
+    return (fitting[0][1], fitting[0][0]) if fitting else (workspace, named)
 
 
 def _known(workspace: Workspace, investigations: bool) -> list[str]:

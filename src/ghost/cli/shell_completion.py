@@ -12,7 +12,9 @@ import typer
 LAST: Final = "last"
 """Names the newest session of a workspace."""
 LAB: Final = Path(__file__).parent.parent / "lab"
-_RECORDS = re.compile(r"(?:shell_audit|ghost_turns|ghost_session)_(.+?)\.(?:intent\.json|jsonl?)")
+_RECORDS = re.compile(
+    r"(?:shell_audit|ghost_turns|ghost_session)_([A-Za-z0-9][A-Za-z0-9_.-]{0,99}?)\.(?:intent\.json|jsonl?)"
+)
 _MOMENT = re.compile(r"\d{8}_\d{6}.*")
 
 
@@ -20,10 +22,10 @@ def recorded_sessions(workspace: Path) -> list[str]:
     """The ids of all sessions that have records in a workspace, the newest last; none of `ghost doctor`."""
     matches = [_RECORDS.fullmatch(path.name) for path in (workspace / "audit").glob("*.json*")]
     ids = {match[1] for match in matches if match}
-    return sorted((one for one in ids if not one.startswith("doctor_")), key=_moment)
+    return sorted((one for one in ids if not one.startswith("doctor_")), key=moment_of)
 
 
-def _moment(session_id: str) -> tuple[str, str]:
+def moment_of(session_id: str) -> tuple[str, str]:
     found = _MOMENT.search(session_id)
     return (found[0] if found else "", session_id)
 

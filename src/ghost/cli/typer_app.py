@@ -243,11 +243,11 @@ def report(
 ) -> None:
     """Print the root-cause report of a session.
 
-    It is written again from the records.
+    It is written again from the records. Exit status 1 where they do not hold.
     """
     from ghost.cli.report_command import report
 
-    report(session, form, output, workspace)
+    raise typer.Exit(report(session, form, output, workspace))
 
 
 @app.command(

@@ -25,13 +25,19 @@ _ATTRIBUTES: Final = {
 _CASED: Final = {"viewbox": "viewBox", "preserveaspectratio": "preserveAspectRatio"}
 
 
-def plots_of(report_path: str) -> list[Markup]:
-    """Return the figures of the capture whose forensic report lies at `report_path`; none where its page is gone."""
+def plots_of(report_path: str, directory: Path) -> list[Markup]:
+    """Return the figures of the capture whose forensic report lies at `report_path`, directly in `directory`; none
+    where its page is gone."""
     page = Path(f"{report_path.removesuffix(REPORT)}_report.html")
-    if not report_path.endswith(REPORT) or page.is_symlink() or not page.is_file() or page.stat().st_size > MAX_BYTES:
+    try:
+        inside = page.resolve() == directory.resolve() / page.name
+        if not (inside and report_path.endswith(REPORT) and page.is_file()) or page.stat().st_size > MAX_BYTES:
+            return []
+        text = page.read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return []
     reader = _Figures()
-    reader.feed(page.read_text(encoding="utf-8", errors="replace"))
+    reader.feed(text)
     return reader.figures[:MAX_PLOTS]
 
 
@@ -76,7 +82,8 @@ class _Figures(HTMLParser):
             self._parts.append(escaped(data))
 
 
-def drawn(report_path: str) -> list[Markup]:
+def drawn(report_path: str, directory: Path) -> list[Markup]:
     """Return the plots below a heading; nothing where there are none."""
-    figures = plots_of(report_path)
-    return [element("h3", "Over time"), element("div", figures, class_="grid2")] if figures else []
+    figures = plots_of(report_path, directory)
+    said = element("p", "Plots of the capture's own page, which is a file of the workspace and no record.")
+    return [element("h3", "Over time"), said, element("div", figures, class_="grid2")] if figures else []

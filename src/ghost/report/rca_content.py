@@ -418,7 +418,9 @@ def _captures(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
 
 
 def _is_removed(row: Mapping[str, Any]) -> bool:
-    return bool(row["local_pcap_path"]) and not row.get("local_pcap_exists", True)
+    return (
+        bool(row["local_pcap_path"]) and row["cleanup_status"] == "completed" and not row.get("local_pcap_exists", True)
+    )
 
 
 def _cited(report: Mapping[str, Any], statement: Mapping[str, Any], *, full: bool) -> Spans:
@@ -433,8 +435,10 @@ def _cited(report: Mapping[str, Any], statement: Mapping[str, Any], *, full: boo
 
 def _is_told(report: Mapping[str, Any], text: str) -> bool:
     """Return whether the summary says a text already."""
-    said = text.rstrip(". ")
-    return bool(said) and said in report["summary"]["text"]
+    said, summary = text.strip(". "), report["summary"]
+    return (
+        bool(said) and summary["supported"] and f" {said}" in f" {summary['text']}" and summary["text"].startswith(said)
+    )
 
 
 def _in_words(path: Mapping[str, Any]) -> str:
