@@ -51,7 +51,7 @@ PROBLEMS = {
             {"text": "x", "audit_ids": [ONE], "facts": [{"subject": "vm-2", "property": "power", "value": "running"}]}
         ]
     },
-    f"statement 1: {ONE} tells no power of vm-1": {
+    f"statement 1: {ONE} shows no power of vm-1": {
         "statements": [
             {"text": "x", "audit_ids": [ONE], "facts": [{"subject": "vm-1", "property": "power", "value": "running"}]}
         ]

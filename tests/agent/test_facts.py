@@ -141,7 +141,7 @@ STATEMENTS = [
     ("x", "", [("redis-cache-01", "power", "VM running")], ""),
     ("x", "", [("cache-nsg/close-legacy-ports", "access", "Deny"), ("close-legacy-ports", "priority", "200")], ""),
     ("x", "", [("close-legacy-ports", "access", "Allow")], "it says cache-nsg/close-legacy-ports access Deny"),
-    ("x", "", [("web-vm-01", "colour", "blue")], "tells no colour of web-vm-01"),
+    ("x", "", [("web-vm-01", "colour", "blue")], "shows no colour of web-vm-01"),
     ("x", "ping", [("10.20.2.5", "packet loss", "100%")], ""),
     ("x", "loss", [("10.20.1.4", "finding", "loss")], ""),
 ]

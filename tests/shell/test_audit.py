@@ -248,7 +248,7 @@ def test_a_killed_process_leaves_the_session_and_its_approved_command_is_on_reco
     while not list(tmp_path.glob("*.intent.json")):
         assert other.poll() is None
         time.sleep(0.02)
-    with pytest.raises(WorkspaceError, match="use another session"):
+    with pytest.raises(WorkspaceError, match="or use a session of another name"):
         ShellAudit(tmp_path, "s1")
     other.kill()
     other.communicate()

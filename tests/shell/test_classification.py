@@ -311,7 +311,7 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
         ("ping -f 10.0.0.1", 1, "floods"),
         ("ip l s eth0 up", 1, "ip link show"),
         ("ip rule del 5", 1, "'del' changes"),
-        ("az storage blob list --account-name a.b/ -c c", 2, "no name of a storage account"),
+        ("az storage blob list --account-name a.b/ -c c", 2, "not a valid name of a storage account"),
         ("curl -L http://a.example", 1, "-o /dev/null"),
         ("curl -vL -o /dev/null http://a.example", 1, "-L is SAFE only without -v"),
         ("ping -c 4 ip6-allnodes", 1, "many hosts"),
@@ -328,7 +328,7 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
         ("ping -c 1 a | b", 3, "a pipe"),
         ("./ping -c 1 a", 1, "Write ping"),
         ("systemctl restart ssh", 1, "services"),
-        ("no-such-program", 1, "not known"),
+        ("no-such-program", 1, "does not know"),
     ],
 )
 def test_the_explanation_says_what_is_wrong_and_what_to_do(command: str, tier: int, words: str) -> None:

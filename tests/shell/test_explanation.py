@@ -68,7 +68,7 @@ def test_the_nearest_safe_command_changes_options_and_never_what_is_asked(comman
     [
         ("curl -sL http://a.example", "(not the same command: without -L)"),
         ("sudo ping -f 10.0.0.1 | grep x", "without sudo, without -f, with -c 4, without the part after |"),
-        ("telnet 10.0.0.5 443", "it is nc, which tells much the same"),
+        ("telnet 10.0.0.5 443", "it is nc, which shows much the same"),
         ("/usr/bin/ss -tln", None),
     ],
 )

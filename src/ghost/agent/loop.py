@@ -18,7 +18,7 @@ from ghost.records import Clock, Head, isoformat
 NO_ONE_CAN_ANSWER: Final = (
     "No one can answer questions now. Go on with the tools, or conclude with what the records show."
 )
-AFTER_THE_END: Final = "Not run: complete_investigation ended the investigation, and its first conclusion stands."
+AFTER_THE_END: Final = "Not run: complete_investigation ended the investigation, and its first conclusion is kept."
 RESUMED: Final = (
     "This session was interrupted and is now resumed. Network state may have changed: run the most critical reads "
     "again and compare before you rely on earlier evidence."
@@ -165,7 +165,7 @@ class Investigation:
         elif answer is not None:
             self._add_message(UserMessage(answer))
         elif self.conversation[-2:-1] == [UserMessage(NO_ONE_CAN_ANSWER)]:
-            self._conclude(f"The investigation needs an answer that nobody could give: {turn.text}")
+            self._conclude(f"The investigation needs an answer that nobody gave: {turn.text}")
         else:
             self._add_message(UserMessage(NO_ONE_CAN_ANSWER))
 

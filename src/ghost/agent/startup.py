@@ -78,7 +78,7 @@ def _clean_up(orphan: Orphan, orchestrator: Orchestrator, shell: Shell, count: i
         response = orchestrator.orchestrate({"intent": "cleanup_task", "task_id": orphan.task_id})
         if response.get("cleanup_status") in {"completed", "skipped"}:
             return None
-        return f"Task {orphan.task_id}: partial cleanup, some resources require manual deletion."
+        return f"Task {orphan.task_id}: partial cleanup, some resources must be deleted manually."
     if orphan.command is None:
         return f"{orphan.name}: its name is not safe in a command; delete it manually."
     why = f"Clean-up of what earlier sessions left: {plural(count, 'resource')}.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"

@@ -264,7 +264,7 @@ class Tools:
                 "status": "error",
                 "error": "conclusion_incomplete",
                 "problems": found,
-                "message": "The conclusion does not stand yet: correct each problem (cite records that ran, settle the "
+                "message": "The conclusion is not accepted: correct each problem (cite records that ran, settle the "
                 f"hypotheses, or lower the confidence) and conclude again. Returned {session.returned_conclusions} of "
                 f"{MAX_RETURNS} times; after that it stands, with what is unsupported printed as such.",
             }

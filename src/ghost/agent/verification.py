@@ -126,7 +126,7 @@ def _report_claims(session: Session, paths: SessionPaths) -> list[Check]:
     except (FileNotFoundError, RecordError, AttributeError, KeyError, TypeError, ValueError) as error:
         return [Check("citations", paths.report_json.name, (f"cannot be read: {error}",))]
     problems = tuple(f"{where}: {p}" for where, ids in groups for p in evidence.problems(ids))
-    how = "not compared: private, and what its placeholders stand for is gone" if evidence.is_masked else None
+    how = "not compared: private mode, and the map of its placeholders is gone" if evidence.is_masked else None
     cited = {audit_id for _, ids in groups for audit_id in ids}
     compared = plural(len(report["statements"]) + len(report.get("causes") or []), "claim")
     return [

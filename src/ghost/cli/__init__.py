@@ -94,7 +94,7 @@ def _failure(failed: OSError) -> str:
         errno.EACCES: "check its owner and mode",
         errno.ENOENT: "check its name",
     }
-    return f"{what}: {way.get(failed.errno or 0, 'check the path and what the system allows')}"
+    return f"{what}: {way.get(failed.errno or 0, 'check the path and its permissions')}"
 
 
 def _usage(wrong: Exception) -> str:

@@ -152,7 +152,7 @@ def _about_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "error", str(error)
 
 
-CUT_OFF = "cut off while it ran: what it did, and whether it finished, is not known"
+CUT_OFF = "interrupted while it ran: its effect is not known, nor whether it finished"
 
 
 def _open_records(session_id: str, workspace_option: Path | None) -> Recorded:

@@ -59,7 +59,7 @@ NOT_SHOWN: Final = (
     "Configuration does not show whether the guest's own firewall lets it in, whether anything listens there, nor loss "
     "and delay on the wire: see ghost investigate."
 )
-ONE_WAY: Final = "as far as Azure's configuration tells: what is there, and its answer, were not walked"
+ONE_WAY: Final = "as far as Azure's configuration shows: the other end and its answer were not walked"
 MAX_NAMES, MAX_NAME = 12, 80
 """Of names that are offered, and of the characters of one."""
 MAX_SHOWN: Final = 8
@@ -145,7 +145,7 @@ def _with(network: Network, changes: Iterable[Mend]) -> Network:
 def _protocol(question: Question) -> str:
     protocol = PROTOCOLS.get(question.protocol.casefold())
     if protocol is None:
-        raise UsageError(f"{question.protocol!r} is no protocol: give one of {', '.join(PROTOCOLS)}")
+        raise UsageError(f"{question.protocol!r} is not a protocol: give one of {', '.join(PROTOCOLS)}")
     if question.port is not None and protocol == "Icmp":
         raise UsageError("icmp has no ports: leave the port out, or name tcp or udp with --protocol")
     if question.port is None and protocol != "Icmp" and question.from_all:
@@ -341,7 +341,7 @@ def _summary(walked: Walk) -> Text:
         return Text(f"BLOCKED: {visible(walked.blocker.reason)}", "bold red")
     if walked.outcome == "passes":
         both_ways = any(hop.leg == "return" for hop in walked.hops)
-        return Text(f"PASSES, {'there and back' if both_ways else ONE_WAY}.", "bold green")
+        return Text(f"PASSES, {'in both directions' if both_ways else ONE_WAY}.", "bold green")
     reasons = dict.fromkeys(visible(hop.reason) for hop in walked.hops if hop.verdict == "unknown")
     return Text(f"UNKNOWN: {'; '.join(list(reasons)[:MAX_REASONS])}", "bold yellow")
 

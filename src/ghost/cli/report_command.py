@@ -30,7 +30,7 @@ def report(session_id: str, form: Format, output: Path | None, workspace: Path |
         raise UsageError(f"{output} is a directory: name a file, for example {output / 'report.html'}.")
     found = recorded(session_id, workspace, Settings())
     if found.session is None:
-        raise SessionError(f"{session_id} is no investigation: ghost audit show {session_id} lists its records.")
+        raise SessionError(f"{session_id} is not an investigation: ghost audit show {session_id} lists its records.")
     if output is not None and output.resolve().is_relative_to(found.paths.audit_dir.resolve()):
         raise UsageError(f"{output} lies among the records of the workspace: write the report elsewhere.")
     made = content(found.session, found.paths)

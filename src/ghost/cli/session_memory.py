@@ -25,7 +25,7 @@ from ghost.records import SystemClock
 from ghost.text import visible
 
 NOT_EVIDENCE = (
-    "Memory of earlier investigations follows. It says where to look first; it is no evidence, the network may differ "
+    "Memory of earlier investigations follows. It says where to look first; it is not evidence, the network may differ "
     "now, and an id of a memory cannot be cited."
 )
 
@@ -58,7 +58,9 @@ class SessionMemory:
         if not hints:
             return None
         earlier = sum(hint.times for hint in hints)
-        self._narration.line(f"Memory ({earlier} earlier, no evidence: what is reported rests on this session):")
+        self._narration.line(
+            f"Memory ({earlier} earlier, not evidence: the report uses the records of this session only):"
+        )
         for line in (line for hint in hints for line in shown(hint)):
             self._narration.line(f"  {line}", style="dim")
         said = [f"[memory {hint.memory_id}] {hint.text}" for hint in hints]

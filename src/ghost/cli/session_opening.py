@@ -102,8 +102,8 @@ class SessionOpening:
         has_own_lab = session.network.endswith(SIMULATED)
         if not has_own_lab and session.network != network_of_az(az_lab):
             raise SessionError(
-                f"{session.session_id} investigated {session.network}, and az here asks {network_of_az(az_lab)}: "
-                "resume it in a shell whose az asks the same"
+                f"{session.session_id} investigated {session.network}, and az here uses {network_of_az(az_lab)}: "
+                "resume it in a shell whose az uses the same network"
             )
         lab = reopen_lab(self._lab_of(session.session_id)) if has_own_lab else None
         checks = verify_session(session, session.paths(self._workspace.root), checksum_holds=intact)

@@ -284,7 +284,7 @@ def reach(
 ) -> None:
     """Show whether configuration lets a packet pass.
 
-    Walks there and back, and names what blocks it first.
+    Walks both directions, and names what blocks the traffic first.
 
     Changes nothing and needs no approval: reads your tenant, through your az login, with SAFE commands.
     Exit status: 0 passes, 3 unknown, 4 blocked, 2 usage error, 1 failed; of several ports or sources the highest.

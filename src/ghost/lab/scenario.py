@@ -210,7 +210,7 @@ def world_from_source(
         raise LabError(f"{place}base: there is a [world] as well: keep one of them")
     world = source.world if source.base is None else _base_world(source.base, f"{place}base", beside, within)
     if world is None:
-        raise LabError(f"{place}world: missing: give [world], or the name of a base world as `base`")
+        raise LabError(f"{place}world: missing: give [world], or the name of a base world in `base`")
     changed: World = edited(world, source.edits, f"{place}edits")
     if _wrong_with(changed) is None:
         return changed
@@ -270,7 +270,7 @@ def _read_table(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"cannot read the scenario {path} ({error}): correct the file") from error
     if not isinstance(content, dict):
-        raise LabError(f"the scenario {path} holds no table of settings: correct the file")
+        raise LabError(f"the scenario {path} is not a TOML table of settings: correct the file")
     return content
 
 
@@ -301,7 +301,7 @@ def _check(scenario: Case, world: World | None, place: str) -> None:
 
 def _check_ends(world: World | None, flow: FlowEnds, place: str) -> None:
     if flow.port is not None and not 1 <= flow.port <= 65535:
-        raise LabError(f"{place}.port: {flow.port} is no port: give 1 to 65535")
+        raise LabError(f"{place}.port: {flow.port} is not a port: give 1 to 65535")
     for end, text in (("source", flow.source), ("destination", flow.destination)):
         machines = [machine.name for machine in world.machines] if world is not None else [text]
         if text.casefold() in map(str.casefold, machines):
@@ -312,4 +312,4 @@ def _check_ends(world: World | None, flow: FlowEnds, place: str) -> None:
         try:
             _ = ip_address(text) if is_number else dns_name(text)
         except ValueError as error:
-            raise LabError(f"{place}.{end}: {text!r} is no {'address' if is_number else 'DNS name'}") from error
+            raise LabError(f"{place}.{end}: {text!r} is not {'an address' if is_number else 'a DNS name'}") from error

@@ -57,21 +57,21 @@ def _mends(scenario: Scenario) -> Iterator[Finding]:
     faults = scenario.truth.faults
     for index, fault in enumerate(faults):
         if not fault.mend:
-            yield Finding(f"truth.faults[{index}].mend", False, "no change is given that mends the fault")
+            yield Finding(f"truth.faults[{index}].mend", False, "no change is given that corrects the fault")
     if not faults or not all(fault.mend for fault in faults):
         return
     hurt = {scenario.flow(fault.flow).name: scenario.flow(fault.flow) for fault in faults}
     for name, flow in hurt.items():
         sight = _sight_after(scenario, faults, flow)
         found = "" if sight.experience == "works" else f"it is {sight.experience}: {sight.why}"
-        yield Finding(f"flow {name}: works when all faults are mended", not found, found)
+        yield Finding(f"flow {name}: works when all faults are corrected", not found, found)
     if len(faults) == 1 or not scenario.truth.independent:
         return
     for index, fault in enumerate(faults):
         for name in sorted({scenario.flow(other.flow).name for other in faults if other is not fault}):
             flow = hurt[name]
             sight = _sight_after(scenario, [fault], flow)
-            check = f"flow {flow.name}: fails when only fault {index + 1} ({fault.kind}) is mended"
+            check = f"flow {flow.name}: fails when only fault {index + 1} ({fault.kind}) is corrected"
             yield Finding(check, sight.experience not in ("works", UNKNOWN), f"it is {sight.experience}: {sight.why}")
 
 

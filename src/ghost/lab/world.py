@@ -313,7 +313,7 @@ def _bodies_are_read() -> Iterator[None]:
     try:
         yield
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise LabError(f"the world is not one of Azure's: {type(error).__name__}: {error}") from error
+        raise LabError(f"the world is not valid in Azure: {type(error).__name__}: {error}") from error
 
 
 Named = TypeVar(

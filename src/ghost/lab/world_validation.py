@@ -103,9 +103,9 @@ def _check_values(value: Any, place: str) -> None:
     if not isinstance(value, str | int | float | dict | list | None) or (
         isinstance(value, float) and not isfinite(value)
     ):
-        raise LabError(f"{place}: {value} is no value of JSON: give a number, or write it as a text")
+        raise LabError(f"{place}: {value} is not a JSON value: give a number, or write it as text")
     if isinstance(value, str) and not value.isprintable():
-        raise LabError(f"{place} {value!r} holds characters that nobody can see: take them out")
+        raise LabError(f"{place} {value!r} holds invisible characters: remove them")
     if isinstance(value, dict):
         for name, item in value.items():
             _check_values(name, place)
@@ -179,4 +179,4 @@ def _network(text: str) -> Prefix:
     try:
         return ip_network(text)
     except ValueError as error:
-        raise LabError(f"{text!r} is no address and no prefix: {error}") from error
+        raise LabError(f"{text!r} is neither an address nor a prefix: {error}") from error

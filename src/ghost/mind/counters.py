@@ -42,7 +42,7 @@ class Counts:
 
     def add(self, name: str, number: int = 1) -> None:
         if name not in NAMES:
-            raise ValueError(f"{name} is not among what is counted")
+            raise ValueError(f"{name} is not a counter")
         with self._lock:
             self._numbers[name] += number
 

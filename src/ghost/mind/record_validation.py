@@ -24,7 +24,7 @@ def embedding_of(memory: Memory, space: str, dim: int) -> Floats | None:
     if not 0 < len(memory.id) <= _ID_CHARACTERS or _CONTROL.search(memory.id):
         raise StoreError(
             f"a memory's id {memory.id[:40]!a} is not 1 to {_ID_CHARACTERS} characters without control characters: "
-            "nobody could ask for it"
+            "it could not be requested"
         )
     json_of(memory.metadata, f"the metadata of {memory.id!a}")
     try:

@@ -29,7 +29,7 @@ def server_url(variable: str, value: str) -> str:
         )
     if parts.scheme == "http" and not is_loopback(host):
         raise ConfigurationError(
-            f"{variable} asks {host} without TLS, and anyone on the way can read it: use https://, or write"
+            f"{variable} asks {host} without TLS, and anyone on the path can read it: use https://, or write"
             f" {_INSECURE}:// if that is meant."
         )
     scheme = "http" if parts.scheme == _INSECURE else parts.scheme

@@ -252,7 +252,7 @@ def _summed_up(drawn: _Drawing, there: Sequence[Mapping[str, Any]], back: Sequen
     stop: Mapping[str, Any] = next((hop for hop in there if _is_fault(hop) or _stops(hop)), {})
     told = "No answer: the packet does not arrive."
     if not _stops(stop):
-        told = "The way back was not walked."
+        told = "The return path was not walked."
     elif stop.get("kind") in _DNS:
         told = "Nothing is sent: the name gives no address that works."
     elif _is_at_end(stop):

@@ -36,7 +36,7 @@ INTEGRITY: Final = (
     "All evidence in this report is cited by audit id from append-only, hash-chained JSONL files. Raw command output "
     "stays in the audit; only conclusions appear here."
 )
-_OUTCOMES: Final = {"passes": "configuration lets it pass", "unknown": "not known to its end"}
+_OUTCOMES: Final = {"passes": "configuration allows it", "unknown": "not known to its end"}
 _MARKED: Final = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _VERDICTS: Final = {"pass": "✓", "rewrite": "⇄", "unknown": "?"}

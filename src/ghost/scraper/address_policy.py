@@ -81,7 +81,7 @@ def _by_range(address: Address) -> Judgement:
     for network, judgement in _ranges()[address.version]:
         if address in network:
             return judgement
-    return Judgement(Kind.NEVER, "in no range that is known")
+    return Judgement(Kind.NEVER, "in no known range")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class RememberedMemory(BaseModel):
     importance: float
     created_at: float = Field(description="Epoch seconds.")
     last_access: float = Field(description="Epoch seconds.")
-    embedding_model: str = Field(description="The space of its vector; empty without one.")
+    embedding_model: str = Field(description="The embedding space of its vector; empty without one.")
     metadata: dict[str, Any] = Field(description="`audit_ids`, `session_id`, `url`, `sources`, ...")
 
     @classmethod

@@ -96,7 +96,7 @@ class Proofs:
         about = [fact for fact in facts if fact.property == name and _is_about(fact, self._real(subject))]
         value = _plain(self._real(str(claim["value"])))
         if not about:
-            yield f"{_listed(audit_ids)} tells no {name} of {subject}"
+            yield f"{_listed(audit_ids)} shows no {name} of {subject}"
         elif value not in (_plain(fact.value) for fact in about):
             yield _says(about)
 
@@ -188,7 +188,7 @@ class Proofs:
         """Return why the cited records do not show the fact that this kind of cause demands."""
         demand = fact_shapes().demanded.get(cause["kind"])
         if demand is None:
-            return [f"{_listed(ids)} does not show it, and its flow could not be walked: cite the reads of the way"]
+            return [f"{_listed(ids)} does not show it, and its flow could not be walked: cite the reads of the path"]
         about = [fact for fact in self.facts(ids) if _is_of(fact, str(cause["resource"]))]
         ruled = [fact for fact in about if self._has_rule(fact, cause)]
         if demand.property == "next_hop":

@@ -108,7 +108,7 @@ def walked_again(network: Network, cause: Mapping[str, Any]) -> WalkedAgain:
     for outcome in ("shown", "unknown", "not_shown"):
         if of_outcome := [each for each in found if each.outcome == outcome]:
             return of_outcome[0]
-    return WalkedAgain("unknown", told="name its flow by addresses, or machines that `az network nic list` tells")
+    return WalkedAgain("unknown", told="name its flow by addresses, or machines that `az network nic list` shows")
 
 
 def addresses_of(network: Network, end: str) -> list[str]:
@@ -120,12 +120,12 @@ def _judged(network: Network, cause: Mapping[str, Any], flow: Flow, source: str 
     faults = explain(network, flow, source=source)
     for fault in faults:
         if is_cause(fault, cause):
-            mended = f"{fault.mend}: {_THEN[fault.outcome]}" if fault.mend is not None else "what mends it is not known"
+            mended = f"{fault.mend}: {_THEN[fault.outcome]}" if fault.mend is not None else "no correction is known"
             return WalkedAgain("shown", tuple(filter(None, fault.hop.references)), mended)
     if not faults:
         return _without_fault(network, cause, flow, source)
     told = "; ".join(f"{f.kind} at {name_of(f.hop.resource)}{f' ({f.hop.rule})' if f.hop.rule else ''}" for f in faults)
-    behind = "" if faults[-1].outcome == "passes" else "; what lies behind is not known from the records"
+    behind = "" if faults[-1].outcome == "passes" else "; what follows is not known from the records"
     return WalkedAgain("not_shown", told=f"what stops {flow} is {told}{behind}")
 
 

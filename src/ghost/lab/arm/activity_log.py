@@ -27,7 +27,7 @@ def events(call: Call) -> Response:
     clauses = {(m["field"].casefold(), m["operator"].casefold()): m["value"] for m in _CLAUSE.finditer(stated)}
     found = [event for event in _events(call) if _is_asked(event, clauses, call.lab.clock)]
     found.sort(key=lambda event: str(event["eventTimestamp"]), reverse=True)
-    note = "" if found or call.world.activity else "a lab logs only its own changes and what its scenario tells"
+    note = "" if found or call.world.activity else "a lab logs only its own changes and those of its scenario"
     return json_response({"value": found}, note=note)
 
 

@@ -69,7 +69,7 @@ def _answer(lab: LabDirectory, request: Request) -> Response:
         _check_authorized(lab, request.method, segments)
     found = find(request.method, segments)
     if found is None and request.method not in ("GET", "HEAD"):
-        message = f"The request {request.method} {request.path} is not simulated here: a lab holds what it can answer."
+        message = f"The request {request.method} {request.path} is not simulated in this lab."
         raise ArmError(405, "MethodNotAllowed", message)
     if found is None:
         raise ArmError(404, "InvalidResourceType", f"The resource type of {request.path} could not be found.")

@@ -170,7 +170,9 @@ class TapeDirectory:
         try:
             answer = json.loads(recording.output) if recording.output.strip() else None
         except (ValueError, RecursionError) as error:
-            raise LabError(f"recorded, but the answer is no JSON to project: {one_line(str(error))}") from error
+            raise LabError(
+                f"recorded, but the answer is not JSON, so --query cannot apply: {one_line(str(error))}"
+            ) from error
         return render(_projection(asked.query, answer), asked.output)
 
     def _download(self, recording: Recording, argv: Sequence[str]) -> None:

@@ -80,7 +80,9 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         raise LabError("two files of the export have one name: export the session again")
     for name, member in by_name.items():
         if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
-            raise LabError(f"{one_line(name)} is a link or encrypted, which no export holds: export the session again")
+            raise LabError(
+                f"{one_line(name)} is a link or encrypted, which an export never holds: export the session again"
+            )
     return by_name
 
 
@@ -91,7 +93,7 @@ def _of_export(members: Mapping[str, zipfile.ZipInfo], archive: zipfile.ZipFile)
 
     audits = [name for name in members if re.fullmatch(r"shell_audit_[A-Za-z0-9_-]+\.jsonl", name)]
     if len(audits) != 1:
-        raise LabError("it is no export of one session: it holds no shell_audit_SESSION.jsonl, or several")
+        raise LabError("it is not an export of one session: it holds no shell_audit_SESSION.jsonl, or several")
     recordings = _recordings(_text(content(audits[0])), lambda name: _text(content(name)) if name in members else None)
     sessions = [name for name in members if re.fullmatch(r"ghost_session[A-Za-z0-9_]*\.json", name)]
     session = json.loads(_text(content(sessions[0]))) if sessions else {}
@@ -109,7 +111,7 @@ def _recordings(lines: str, read: Read) -> Iterator[Recording]:
         try:
             record = json.loads(line)
             if not isinstance(record, dict):
-                raise ValueError("it is no object")
+                raise ValueError("it is not an object")
             if type(record.get("exit_code", 0)) is int:
                 commands = record.get("modified_command") or record.get("command")
                 moment = _moment(record.get("timestamp"))
@@ -118,7 +120,7 @@ def _recordings(lines: str, read: Read) -> Iterator[Recording]:
                 for command in commands if isinstance(commands, list) else [commands]:
                     yield replace(_recording(command, record, read), at=at)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise LabError(f"line {number} is no recorded command: {one_line(str(error), 120)}") from error
+            raise LabError(f"line {number} is not a recorded command: {one_line(str(error), 120)}") from error
 
 
 def _recording(command: object, record: Mapping[str, Any], read: Read) -> Recording:

@@ -109,7 +109,7 @@ class Documents:
         """
         if reference.startswith("/"):
             if not _ID.match(reference):
-                raise LabError(f"{reference!r} is no id of a resource")
+                raise LabError(f"{reference!r} is not a resource id")
             return reference
         kind_name, _, rest = reference.partition("/")
         kind = AZURE_TYPES.get(kind_name.casefold())

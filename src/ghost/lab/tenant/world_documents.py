@@ -102,7 +102,7 @@ def _named_by(holder: Body, field: str) -> list[str]:
 def _write_back(documents: Documents, other: str, field: str, holder: str, *, many: bool) -> None:
     body = documents.get(other)
     if body is None:
-        raise LabError(f"{holder} refers to {other}, which is not there")
+        raise LabError(f"{holder} refers to {other}, which does not exist")
     if not many:
         body["properties"][field] = {"id": holder}
         return

@@ -127,7 +127,7 @@ def _bounded(pattern: re.Pattern[str], noun: str) -> Callable[[str], Check]:
         def check(value: str, _: Roots) -> str | None:
             if pattern.fullmatch(value) and lowest <= float(value) <= highest:
                 return None
-            return f"is not a {noun} from {low} to {high}"
+            return f"is not a valid {noun} from {low} to {high}"
 
         return check
 
@@ -159,7 +159,7 @@ def _match(parameters: str) -> Check:
     """`MATCH <regular expression> -- <what it is>`."""
     expression, _, noun = parameters.partition(" -- ")
     pattern = lazy(expression, re.ASCII)
-    reason = f"is not a {noun}" if noun else "does not have a form known to be harmless"
+    reason = f"is not a valid {noun}" if noun else "does not have a form known to be harmless"
     return lambda value, _: None if pattern.fullmatch(value) else reason
 
 

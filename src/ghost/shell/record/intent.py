@@ -110,7 +110,7 @@ def hold_session(audit: Path, patience_seconds: float = 0.0) -> SessionHold:
             except BlockingIOError:
                 raise WorkspaceError(
                     f"another process runs commands of the session of {audit}: wait until it has ended, or use a "
-                    "session of your own"
+                    "session of another name"
                 ) from None
             except (OSError, RecordError):
                 descriptor = None
