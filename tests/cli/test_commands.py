@@ -240,7 +240,7 @@ def test_an_az_that_nobody_is_logged_in_to_says_so(tmp_path):
     program.write_text("#!/bin/sh\nkill -SEGV $$\n")
     result = ghost("investigate", "vm-a cannot reach vm-b on 443", cwd=tmp_path, GHOST_AZ=str(program))
     assert result.returncode == 1
-    assert "said nothing" in result.stderr.splitlines()[-1]
+    assert "printed nothing" in result.stderr.splitlines()[-1]
 
 
 def test_a_second_investigation_in_a_workspace_is_told_to_wait(tmp_path):
@@ -325,7 +325,7 @@ def test_a_command_whose_process_was_killed_is_put_on_record_as_interrupted(tmp_
     assert f"$ {command}" in running.stdout
     verified = ghost("audit", "verify", identity, cwd=tmp_path)
     assert verified.returncode == 0
-    assert f"NOTE  {identity}_001: cut off while it ran" in verified.stdout
+    assert f"NOTE  {identity}_001: interrupted while it ran" in verified.stdout
     assert f"$ {command}" in verified.stdout
     shown = ghost("audit", "show", identity, "--json", cwd=tmp_path).stdout
     (record,) = json.loads(shown)

@@ -236,7 +236,7 @@ def test_a_scenario_of_somebody_else_writes_no_setting_and_moves_no_cursor(ghost
     text = (SCENARIOS / "blocked-port.toml").read_text()
     own = tmp_path / "theirs.toml"
     own.write_text(text.replace('name = "Production"', r'name = "P\n[AzureCloud]"'))
-    assert "characters that nobody can see" in ghost("lab", "up", str(own), status=1).stderr
+    assert "invisible characters" in ghost("lab", "up", str(own), status=1).stderr
     own.write_text(text.replace('symptom = "', r"""symptom = "\u001b[2J\n'; exit 3; '$(exit 3) """, 1))
     up = ghost("lab", "up", str(own))
     assert "\x1b" not in up.stdout + up.stderr + ghost("lab", "show", str(own)).stdout

@@ -117,7 +117,7 @@ def test_a_name_is_resolved_before_the_walk(tmp_path):
     assert walked["name"] == "db.internal.example"
     assert walked["hops"][0]["kind"] == "name"
     wrong = ghost("reach", "web-vm-01", "a..b", "443", "--lab", "blocked-port", cwd=tmp_path, in_process=True, **FAST)
-    assert (wrong.returncode, "no DNS name" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "not a DNS name" in wrong.stderr) == (2, True)
 
 
 def test_names_of_azure_are_shown_as_text_and_never_taken_for_options(tmp_path, monkeypatch, capsys):

@@ -104,7 +104,7 @@ def test_the_next_one_is_shown_the_first_before_it_begins_and_comes_to_the_same(
 ) -> None:
     directory, first, _ = untold
     report, screen = investigate(directory)
-    assert "Memory (1 earlier, no evidence" in screen
+    assert "Memory (1 earlier, not evidence" in screen
     assert screen.index("settled by: az network") < screen.index("I read the network interfaces")
     assert verdict(report) == verdict(first)
     assert "mem:" not in json.dumps(report)
@@ -159,5 +159,5 @@ def test_a_hint_of_another_hand_forges_no_line() -> None:
 
 def test_a_hint_that_came_up_often_says_so() -> None:
     hint = Hint("mem:1", "ghost_20260101_120000", 1.0, "", symptom="s", conclusion="c", settled_by="", layers=("nsg",))
-    assert "the last of 3 that came to this" in shown(dataclasses.replace(hint, times=3))[0]
+    assert "the last of 3 with this result" in shown(dataclasses.replace(hint, times=3))[0]
     assert "the last of" not in shown(hint)[0]

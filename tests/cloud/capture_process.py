@@ -34,7 +34,7 @@ class KillingShell:
         self._part, self._count, self._moment = kill or ("", 0, "never")
 
     def execute(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self._part in request["command"] and not request["reasoning"].startswith("Orphan detection"):
+        if self._part in request["command"] and not request["reasoning"].startswith("Left-overs:"):
             self._count -= 1
         due = self._count == 0 and self._part in request["command"]
         if due and self._moment == "before":

@@ -96,7 +96,7 @@ class SmallAzure(ScriptedShell):
         return self.captures | self.blobs | files
 
     def execute(self, request: dict[str, Any]) -> dict[str, Any]:
-        orphan_scan = request["reasoning"].startswith("Orphan detection")
+        orphan_scan = request["reasoning"].startswith("Left-overs:")
         if not orphan_scan:
             self.since_start += 1
         fault = None if orphan_scan else self._fault(request["command"])

@@ -32,7 +32,7 @@ def azure(tmp_path: Path) -> SmallAzure:
 def test_the_count_of_commands_that_the_kills_cover_is_right(tmp_path: Path, azure: SmallAzure) -> None:
     live(Desk(tmp_path, azure))
     assert (azure.since_start, azure.left) == (len(COMMANDS_OF_A_LIFE), set())
-    commands = [r["command"] for r in azure.requests if not r["reasoning"].startswith("Orphan detection")]
+    commands = [r["command"] for r in azure.requests if not r["reasoning"].startswith("Left-overs:")]
     assert all(part in command for part, command in zip(COMMANDS_OF_A_LIFE, commands, strict=True))
 
 

@@ -100,7 +100,7 @@ def test_a_search_that_could_not_be_made_is_said_and_stops_nothing(desk: MakeDes
 def test_of_a_region_whose_list_was_cut_that_is_said_and_not_its_last_words(desk: MakeDesk) -> None:
     d = desk(("packet-capture list", ran([{"name": "a"}, "[truncated: showing 4 of 9 items]"])))
     (warning,) = d.ask("list_tasks")["warnings"]
-    assert warning == "region eastus was not searched for captures left behind: the list was truncated"
+    assert warning == "region eastus was not searched for captures that earlier sessions left: the list was truncated"
 
 
 def test_a_hostile_name_is_shown_but_put_into_no_command(desk: MakeDesk) -> None:

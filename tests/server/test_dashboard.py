@@ -58,9 +58,9 @@ def test_the_stream_keeps_the_last_200_and_can_be_held_still(live: Live, open_pa
     top = panel(page, "Tell Ghost").bounding_box()
     for number in range(5):
         feed.publish("error", NOW, {"where": "cycle", "message": f"late {number}"})
-    expect(page.get_by_role("button", name="Go on (5 new)")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue (5 new)")).to_be_visible()
     expect(page.locator(".event").first).to_contain_text("number 229")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(page.locator(".event").first).to_contain_text("late 4")
     expect(page.locator(".event")).to_have_count(200)
     page.get_by_label("What to show").select_option("errors")
@@ -221,7 +221,7 @@ def site() -> Iterator[str]:
 def test_pages_are_read_or_refused_with_the_reason(site: str, make_app, open_page: Open) -> None:
     with served(make_app(allowlist_domains=site, scraper_max_pages=3)) as live:
         page = open_page(live, "#/read")
-        expect(panel(page, "Which pages, and why")).to_contain_text(f"Allowlist: {site}")
+        expect(panel(page, "Pages and purpose")).to_contain_text(f"Allowlist: {site}")
         page.get_by_role("button", name="Read").click()
         expect(page.get_by_label("Question")).to_be_focused()
         page.get_by_label("Question").fill("gateway transit")
@@ -274,7 +274,7 @@ def test_an_investigation_of_the_lab_is_shown_with_everything_it_rests_on(
         expect(cause).not_to_contain_text("unsupported")
         expect(panel(page, "Path").get_by_role("img")).to_be_visible()
         headings = page.locator("main h2:visible").all_inner_texts()
-        assert headings == ["Root cause", "What to do", "How sure, and why", "Not verified", "Path", "Path coverage",
+        assert headings == ["Root cause", "What to do", "Confidence and reasons", "Not verified", "Path", "Path coverage",
             "Timeline (UTC)", "Captures", "Evidence"]  # fmt: skip
         actions = panel(page, "What to do")
         expect(actions).to_contain_text("RISKY")

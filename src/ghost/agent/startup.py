@@ -15,7 +15,7 @@ KINDS: Final = {
     "abandoned_task": "captures of earlier sessions that did not end",
     "needs_cleanup": "finished captures that were not cleaned up",
     "partially_cleaned": "captures whose clean-up was not completed",
-    "untracked_azure": "ghost_* captures in Azure that are on no record here",
+    "untracked_azure": "ghost_* captures in Azure without a record here",
     "stale_local_file": "old ghost_* files on this machine",
 }
 

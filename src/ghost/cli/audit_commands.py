@@ -49,7 +49,7 @@ def show(session_id: str, workspace_option: Path | None, *, record: str | None, 
     option = option_of(paths.audit_dir.parent)
     last = next(reversed(list(evidence.values())), None)
     if last is not None:
-        print(f"One whole, with its output: ghost audit show {session_id} {last.get('sequence')}{option}")
+        print(f"One record with its output: ghost audit show {session_id} {last.get('sequence')}{option}")
     print(f"{plural(len(evidence), 'record')}. Check them: ghost audit verify {session_id}{option}")
 
 
@@ -175,10 +175,10 @@ def _open_intent(path: Path) -> Iterator[str]:
     try:
         begun = read_json(path)
     except (FileNotFoundError, RecordError) as error:
-        yield f"a command was begun, and which cannot be read: {visible(str(error))}"
+        yield f"a command was started, but which one cannot be read: {visible(str(error))}"
         return
     known = begun if isinstance(begun, dict) else {}
-    yield f"running, or not to be recorded, since {visible(str(known.get('timestamp')))}: its end is not on record"
+    yield f"running, or interrupted, since {visible(str(known.get('timestamp')))}: its end is not on record"
     yield f"    $ {visible(_command(known))}"
 
 
@@ -278,7 +278,7 @@ def _write_new(target: Path, contents: Iterator[tuple[str, bytes]]) -> None:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as exists:
         raise RecordError(
-            f"{target} is there already and is not overwritten: name another file with --output"
+            f"{target} exists already and is not overwritten: name another file with --output"
         ) from exists
     except OSError as error:
         raise RecordError(f"cannot write {target}: {error.strerror}: name another file with --output") from error

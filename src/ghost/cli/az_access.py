@@ -16,7 +16,9 @@ NOT_FOUND = 127
 def check_access(shell: NarratedShell) -> None:
     """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
     command = "az account show --query '{name:name,id:id,user:user.name}' -o json"
-    response = shell.execute({"command": command, "reasoning": "Which subscription is read, and as whom."})
+    response = shell.execute(
+        {"command": command, "reasoning": "The subscription to read and the account that is signed in."}
+    )
     if response["exit_code"] == NOT_FOUND:
         raise ConfigurationError(AZ_NEEDED)
     if response["status"] == "error":
@@ -25,7 +27,7 @@ def check_access(shell: NarratedShell) -> None:
     if response["exit_code"] != 0:
         complaint = str(response["stderr"]).strip().splitlines()
         if not complaint:
-            ended = f"az ended with status {response['exit_code']} and said nothing"
+            ended = f"az ended with status {response['exit_code']} and printed nothing"
             raise ConfigurationError(f"{ended}: try az account show in this shell")
         why = complaint[-1]
         raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")

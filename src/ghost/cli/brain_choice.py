@@ -124,7 +124,7 @@ def _differences(recorded: Session | None, brain: Brain) -> tuple[str, ...]:
     if recorded is None or recorded.completion is not None:
         return ()
     if recorded.model != brain.name:
-        return (f"This session began with {recorded.model}; it goes on with {brain.name}.",)
+        return (f"This session began with {recorded.model}; it continues with {brain.name}.",)
     if recorded.prompt_sha256 != brain.prompt_hash:
         return ("The system prompt has changed since this session began.",)
     return ()

@@ -63,9 +63,9 @@ def doctor(workspace_option: Path | None, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"ready": ready, "checks": [asdict(finding) for finding in found]}, indent=2))
     elif ready:
-        print("All that an investigation needs is there: ghost investigate.")
+        print("Everything an investigation needs is present: ghost investigate.")
     else:
-        print("An investigation of Azure needs what ✗ marks; without it: ghost investigate --lab blocked-port.")
+        print("An investigation of Azure needs the lines marked ✗; without them: ghost investigate --lab blocked-port.")
     return 0 if ready else 1
 
 
@@ -132,7 +132,7 @@ def _workspace(root: Path) -> Finding:
 def _sandbox() -> Finding:
     lacking = missing_sandbox()
     if lacking is not None:
-        return Finding("sandbox", WARNING, lacking.rstrip("."), "use Linux 6.2 or newer for the whole of it")
+        return Finding("sandbox", WARNING, lacking.rstrip("."), "use Linux 6.2 or newer for the full sandbox")
     return Finding("sandbox", OK, "Landlock and seccomp hold every SAFE command")
 
 

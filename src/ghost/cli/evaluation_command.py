@@ -146,7 +146,7 @@ def _files(patterns: Sequence[str]) -> list[str]:
             matching = [name for name in own if fnmatchcase(name, pattern)]
         if not matching:
             raise UsageError(
-                f"no scenario matches {pattern!r}: {did_you_mean(pattern, own)}see ghost lab list, or name ./mine/*.toml"
+                f"no scenario matches {pattern!r}: {did_you_mean(pattern, own)}see ghost lab list, or ./mine/*.toml"
             )
         found.update(dict.fromkeys(matching))
     return list(found)

@@ -48,7 +48,7 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
             rich.print(f"{words}: {sums[name]}.")
     wrong = [row for row in rows if not row.root_cause_right or row.false_causes]
     if wrong:
-        rich.print("\nNot right, or more blamed than is at fault:")
+        rich.print("\nNot right, or with false causes:")
     for row in wrong:
         rich.print(f"  {verdict_on(row)}", markup=False)
         for word, causes in (("missed", row.missed), ("blamed", row.blamed)):

@@ -103,7 +103,7 @@ class _Thoughts:
 def ingest(text: str, workspace: Path | None, *, source: str, as_json: bool) -> None:
     """Store an observation for the next cycle of `ghost serve` or `ghost run` in this workspace."""
     if not text.strip():
-        raise UsageError('nothing to take in: ghost ingest "the change of the firewall at 14:00 is done"')
+        raise UsageError('no observation was given: ghost ingest "the change of the firewall at 14:00 is done"')
     settings, root = _settings(workspace)
     with opened_engine(settings, root) as engine:
         now = engine.clock.now().timestamp()

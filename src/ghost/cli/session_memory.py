@@ -93,7 +93,7 @@ class SessionMemory:
 def shown(hint: Hint) -> list[str]:
     """One hint: date and symptom, the conclusion, and the command that confirms it."""
     day = datetime.fromtimestamp(hint.created_at, UTC).date().isoformat()
-    often = f", the last of {hint.times} that came to this" if hint.times > 1 else ""
+    often = f", the last of {hint.times} with this result" if hint.times > 1 else ""
     lines = [
         f"{day}  {visible(hint.symptom)}  ({visible(hint.session_id) or 'a summary'}{often})",
         f"    {visible(hint.conclusion)}",

@@ -142,7 +142,7 @@ def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join(words),
-        f"Orphan detection: scanning for {prefix}_* packet captures that an earlier session may have left.",
+        f"Left-overs: looking for {prefix}_* packet captures that an earlier session may have left.",
     )
 
 
@@ -152,8 +152,7 @@ def look_for_capture(task: CaptureTask) -> ShellCommand:
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join([*words, "--query", query, "-o", "json"]),
-        f"Checking whether the failed creation left the capture {task.capture_name} behind. "
-        f"Investigation: {context(task)}",
+        f"Checking whether the failed creation left the capture {task.capture_name}. Investigation: {context(task)}",
     )
 
 
@@ -162,7 +161,7 @@ def list_watchers() -> ShellCommand:
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join(words),
-        "Orphan detection: finding the regions in which packet captures can be.",
+        "Left-overs: finding the regions in which packet captures can be.",
     )
 
 
@@ -300,9 +299,9 @@ _PACKET_CAPTURE = ("az", "network", "watcher", "packet-capture")
 
 _CLEANUP_REASONS = {
     Outcome.COMPLETED: "Analysis complete — removing transient resources.",
-    Outcome.FAILED: "The capture failed — removing what it left behind.",
+    Outcome.FAILED: "The capture failed — removing what it left.",
     Outcome.TIMED_OUT: "The capture timed out and may still be running — deleting it stops it.",
-    Outcome.CANCELLED: "The capture was cancelled — removing what it left behind.",
+    Outcome.CANCELLED: "The capture was cancelled — removing what it left.",
 }
 
 

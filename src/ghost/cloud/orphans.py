@@ -116,7 +116,7 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureSc
     reply = execute(capture_commands.list_watchers())
     watchers = reply.value
     if not isinstance(watchers, list):
-        return AzureScan(warnings=(f"Azure was not searched for captures left behind: {reply.detail}",))
+        return AzureScan(warnings=(f"Azure was not searched for captures that earlier sessions left: {reply.detail}",))
     captures: list[tuple[str, str]] = []
     warnings: list[str] = []
     if reply.cut or any(not isinstance(watcher, dict) for watcher in watchers):
@@ -126,7 +126,9 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureSc
         reply = execute(capture_commands.list_captures_of_prefix(location, prefix))
         names = capture_names(reply)
         if names is None:
-            warnings.append(f"region {location} was not searched for captures left behind: {why_not_listed(reply)}")
+            warnings.append(
+                f"region {location} was not searched for captures that earlier sessions left: {why_not_listed(reply)}"
+            )
             continue
         captures += [(location, name) for name in names if name.startswith(f"{prefix}_")]
     return AzureScan(tuple(captures), tuple(warnings))

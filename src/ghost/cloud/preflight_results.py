@@ -215,7 +215,7 @@ def _storage(task: CaptureTask, reply: Reply) -> Checked:
         return Checked(Check.STORAGE, False, f"Storage {place} is not accessible: {reply.detail}{_remedy(task, reply)}")
     found = _object(reply)
     if found is not None and found.get("exists") is True:
-        return Checked(Check.STORAGE, True, f"{place} is there")
+        return Checked(Check.STORAGE, True, f"{place} exists")
     if found is None or found.get("exists") is not False:
         return Checked(Check.STORAGE, False, f"Storage {place} may not be accessible: az did not report it")
     return Checked(

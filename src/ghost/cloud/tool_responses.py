@@ -85,7 +85,7 @@ def list_response(
         "tasks": own,
         "orphans": list(orphans),
         "warnings": list(warnings),
-        "message": f"{plural(len(own), 'task')} in this session, {plural(len(orphans), 'orphaned resource')}.",
+        "message": f"{plural(len(own), 'task')} in this session, {plural(len(orphans), 'left-over')}.",
         **trace.as_dict(),
     }
 

@@ -144,7 +144,7 @@ def _main(report: Mapping[str, Any]) -> Iterator[Block]:
         yield Heading(2, "What to do")
         yield from _actions(report)
         yield from _next_of_captures(report)
-    yield Heading(2, "How sure, and why")
+    yield Heading(2, "Confidence and reasons")
     yield Items(tuple(_reasons(report)))
     open_layers = [row for row in report["coverage"] if row["status"] == "not_verified"]
     if open_layers:

@@ -18,7 +18,7 @@ export function show(place, app, route, signal) {
   const heading = h("h1", { class: "outside" }, sessionId);
   const about = h("div", {});
   const parts = { cause: panel("Root cause", { cls: "report" }), actions: panel("What to do", { cls: "report" }),
-    certainty: panel("How sure, and why", { cls: "report" }), unverified: panel("Not verified", { cls: "report" }), path: panel("Path"),
+    certainty: panel("Confidence and reasons", { cls: "report" }), unverified: panel("Not verified", { cls: "report" }), path: panel("Path"),
     coverage: panel("Path coverage"), timeline: panel("Timeline (UTC)"), captures: panel("Captures"), evidence: panel("Evidence") };
   parts.path.element.hidden = true;
   const reasons = h("div", {});
@@ -128,7 +128,7 @@ function timeline({ investigation, hypotheses: found, evidence }, report, cite) 
       .map((each) => [each.timestamp, outside(each.reasoning || each.command, { limit: 300 }), [each.audit_id]]),
     ...(report ? [[textOf(report.generated), "The report is written"]] : []),
   ]).map(([at, ...rest]) => [utc(at), ...rest]).sort(([one], [other]) => (one < other ? -1 : Number(one > other)));
-  return h("table", { class: "coverage timeline" }, h("caption", { class: "unseen" }, "What happened, in order of time"),
+  return h("table", { class: "coverage timeline" }, h("caption", { class: "unseen" }, "Timeline"),
     h("thead", {}, h("tr", {}, ["Time", "Event", "Records"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows.map(([at, words, ids = []]) => h("tr", {}, h("th", { scope: "row" }, h("time", {}, at)), h("td", {}, words),
       h("td", { class: "ids" }, ids.map((id) => [cite(id), " "]))))));

@@ -10,7 +10,7 @@ import { span } from "../times.js";
 const ENDED = { done: "Done", page_limit: "Page limit reached", time_limit: "Time limit reached", stopped: "Stopped" };
 
 export function show(place, app, _route, signal) {
-  const { element, body } = panel("Which pages, and why");
+  const { element, body } = panel("Pages and purpose");
   const results = panel("Result");
   const allowed = h("div", {});
   fill(place, h("h1", {}, "Read pages"), h("p", { class: "lead" },

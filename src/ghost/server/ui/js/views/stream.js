@@ -34,7 +34,7 @@ export function streamPanel(app, signal) {
     nothing.hidden = shown.length > 0;
     keyed(list, shown, (event) => event.number, row);
     const waiting = held ? Math.min(KEPT, (following.kept[0]?.number ?? 0) - (held[0]?.number ?? 0)) : 0;
-    setText(hold, held ? `Go on${waiting ? ` (${waiting} new)` : ""}` : "Hold");
+    setText(hold, held ? `Continue${waiting ? ` (${waiting} new)` : ""}` : "Hold");
     hold.setAttribute("aria-pressed", String(held !== null));
   };
   const renderSoon = soon(100, render, signal);
