@@ -136,7 +136,7 @@ REPORT: dict[str, Any] = {
     "advisories": ["Something is left."],
 }
 FILES = Files("/w/audit/shell.jsonl", "/w/audit/tasks.jsonl", "/w")
-ORDER = ["Cause", "What to do", "How sure, and why", "Not verified", "Path", "Timeline (UTC)", "Evidence"]
+ORDER = ["Cause", "What to do", "Confidence and reasons", "Not verified", "Path", "Timeline (UTC)", "Evidence"]
 ASKED_FOR = ["Investigation Summary", "Recommended Actions", "Hypotheses Log", "Command Evidence", "Capture Evidence"]
 
 

@@ -274,8 +274,8 @@ def test_an_investigation_of_the_lab_is_shown_with_everything_it_rests_on(
         expect(cause).not_to_contain_text("unsupported")
         expect(panel(page, "Path").get_by_role("img")).to_be_visible()
         headings = page.locator("main h2:visible").all_inner_texts()
-        assert headings == ["Root cause", "What to do", "Confidence and reasons", "Not verified", "Path", "Path coverage",
-            "Timeline (UTC)", "Captures", "Evidence"]  # fmt: skip
+        assert headings == ["Root cause", "What to do", "Confidence and reasons", "Not verified", "Path",
+            "Path coverage", "Timeline (UTC)", "Captures", "Evidence"]  # fmt: skip
         actions = panel(page, "What to do")
         expect(actions).to_contain_text("RISKY")
         copy = actions.get_by_role("button", name="Copy the command of step 2")

@@ -88,7 +88,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
             *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback", "explain"),
-            *("missing_sandbox", "whole_output"),
+            *("missing_sandbox", "whole_output", "Programs", "SYSTEM_DIRS"),
             *("recorded_output", "printed_output"),
         ]
     )

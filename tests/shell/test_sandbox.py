@@ -373,7 +373,7 @@ def test_real_programs_do_in_it_what_they_do_outside(place: Path, command: str, 
 def test_required_refuses_where_the_system_has_no_sandbox(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = sandbox_module.Kernel("x86_64", 0, False, 0)
     monkeypatch.setattr(sandbox_module, "this_kernel", lambda: bare)
-    with pytest.raises(SandboxUnavailableError, match="no sandbox that Ghost knows"):
+    with pytest.raises(SandboxUnavailableError, match="no sandbox that Ghost supports"):
         go(place, ["true"], mode="required")
     assert go(place, ["true"]).layers == ()
 
