@@ -145,7 +145,7 @@ def test_the_demonstration_shows_hypotheses_classes_approvals_a_capture_and_the_
         "? H1  A security group denies",
         "✓ effective routes: app-vm-01-nic",
         "SAFETY SHELL ALERT",
-        "Records packets of “app-vm-01” (group app-rg",
+        "Records packets of “app-vm-01” of group “app-rg”",
         "answered by the scenario",
         "RISKY, approved",
         "✓ analyse capture",

@@ -145,7 +145,7 @@ def test_the_timeline_tells_changes_of_what_is_blamed_and_what_was_denied(bench)
     _, report, _ = finished(bench, reading, turn("", complete(causes=[cause], outcome="cause_found")))
     told = [(row["kind"], row["what"], [each[-3:] for each in row["audit_ids"]]) for row in report["timeline"]]
     assert told[0] == ("change", "k...@shop.example asked for deallocate of virtualMachines vm-2.", ["002"])
-    assert ("command", "The engineer denied: az vm restart vm-1 (not now).", ["003"]) in told
+    assert ("command", "Denied: az vm restart vm-1 (not now).", ["003"]) in told
     assert [kind for kind, *_ in told].count("change") == 1
 
 

@@ -21,7 +21,7 @@ INSIDE = ["az", "vm", "run-command", "invoke", "-g", "rg", "-n", "vm-1", "--comm
 def test_what_a_command_does_on_what_at_what_cost_and_how_it_is_undone():
     told = effect(CREATE)
     assert told is not None
-    assert told.startswith("Records packets of “vm-1” (group rg, subscription s) for “60” seconds to “https://x”;")
+    assert told.startswith("Records packets of “vm-1” of group “rg” for “60” seconds to “https://x”;")
     assert "Costs: " in told
     assert "Undo: " in told
 

@@ -112,6 +112,13 @@ def test_keys_are_named_and_not_shown(tmp_path: Path) -> None:
     assert "hidden-too" not in readable.stdout
 
 
+def test_a_brain_that_cannot_begin_is_a_failure(tmp_path: Path) -> None:
+    for brain in ("gemini", "nonsense"):
+        run = doctor(tmp_path, GHOST_BRAIN=brain)
+        assert run.returncode == 1
+        assert "✗ model keys" in run.stdout
+
+
 def test_without_a_sandbox_it_says_what_that_means(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_command, "missing_sandbox", lambda: "This system has no sandbox.")
     assert "! sandbox" in str(doctor_command._sandbox())

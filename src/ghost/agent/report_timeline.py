@@ -27,10 +27,10 @@ MAX_CHANGES: Final = 6
 _VERBS: Final = {"write": "changed", "delete": "deleted"}
 _USER: Final = re.compile(r"(?<=^.).*(?=@)")
 _SAID: Final = {
-    "user_approved": "The engineer approved",
-    "user_modified": "The engineer changed and approved",
-    "user_denied": "The engineer denied",
-    "user_abandoned": "Nobody approved",
+    "user_approved": "Approved",
+    "user_modified": "Changed and approved",
+    "user_denied": "Denied",
+    "user_abandoned": "Not answered",
 }
 
 Kind = Literal["change", "finding", "command", "investigation"]

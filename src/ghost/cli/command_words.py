@@ -25,7 +25,7 @@ _PLACE: Final = lazy(r"\{(--[a-z-]+|)\}")
 """`{--name}` is an option's value, `{}` the one word that stands without an option."""
 _PLAIN: Final = lazy(r"[A-Za-z0-9_./:~+-]+")
 """Values that a sentence may hold: nothing that looks like words of its own."""
-_ID: Final = lazy(r"/subscriptions/([\w-]+)/resourceGroups/([\w.()-]+)/providers/[\w.]+/\w+/([\w.-]+)")
+_ID: Final = lazy(r"/subscriptions/[\w-]+/resourceGroups/([\w.()-]+)/providers/[\w.]+/\w+/([\w.-]+)")
 _QUERY = lazy(r"(--query )'([^']{60})[^']*'")
 _RESOURCE_ID = lazy(r"/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/[\w./-]+/([\w.-]+)")
 
@@ -86,9 +86,9 @@ def effect(command: str) -> str | None:
 
 
 def _told(value: str) -> str:
-    """Return a resource id as name and group, anything else whole: two values are never told alike."""
+    """Return a resource id as name and group, anything else whole."""
     found = _ID.fullmatch(value)
-    return f"“{found[3]}” (group {found[2]}, subscription {found[1]})" if found else f"“{value}”"
+    return f"“{found[2]}” of group “{found[1]}”" if found else f"“{value}”"
 
 
 def shortened(text: str) -> str:

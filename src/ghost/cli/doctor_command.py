@@ -15,7 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from ghost.agent import Workspace
 from ghost.cli.az_access import AZ_NEEDED, NOT_FOUND
+from ghost.cli.brain_choice import Wish, choose_brain
 from ghost.cli.shell_options import error_text, lab_programs
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, GhostError, LabError
@@ -106,17 +108,16 @@ def _keys(settings: Settings) -> Finding:
     keys = {f"{vendor.upper()}_API_KEY": settings.vendor_key(vendor) for vendor in VENDORS}
     keys |= {"GHOST_LLM_KEY": settings.llm_key, "GHOST_EMBED_KEY": settings.embed_key}
     names = ", ".join(name for name, key in keys.items() if key is not None)
-    detail = f"set: {names}" if names else "none set, so the offline brain investigates"
+    detail = f"set: {names}" if names else "none set"
+    try:
+        brain = choose_brain(Wish(), settings, Workspace(settings.workspace.absolute())).brain.name
+    except GhostError as wrong:
+        return Finding("model keys", FAILED, f"{detail}; {str(wrong).rstrip('.')}")
+    detail += f"; {brain} investigates"
     file = settings.workspace / ".env"
-    if not file.is_file():
-        return Finding("model keys", OK, detail)
-    mode = file.stat().st_mode & 0o777
-    detail += f"; {file} has mode {mode:04o}"
-    return (
-        Finding("model keys", WARNING, detail, f"chmod 600 {file}")
-        if mode & 0o077
-        else Finding("model keys", OK, detail)
-    )
+    if file.is_file() and (mode := file.stat().st_mode & 0o777) & 0o077:
+        return Finding("model keys", WARNING, f"{detail}; {file} has mode {mode:04o}", f"chmod 600 {file}")
+    return Finding("model keys", OK, detail)
 
 
 def _workspace(root: Path) -> Finding:

@@ -125,7 +125,7 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
             resume = f"ghost investigate --resume {of}" if can_go_on else None
             with contextlib.suppress(OSError, TerminalGoneError):  # where the terminal is gone nobody is to be told
                 if resume:
-                    to_stderr().print(f"Session saved. Resume with: {resume}", markup=False)
+                    to_stderr().print(f"Session saved. Resume with: {resume}", markup=False, soft_wrap=True)
                 narration.event("ended", exit_status=_status_of(ended), error=str(ended), resume=resume)
             raise
         status = 0 if outcome in CONCLUDED else INCONCLUSIVE

@@ -31,7 +31,7 @@ from ghost.text import map_text, one_line, plural, short_ids, visible
 RULE_WIDTH = 70
 MAX_WIDTH = 120
 """Of lines that are wrapped: wider ones are hard to read."""
-LABEL_WIDTH = 74
+LABEL_WIDTH, MIN_LABEL = 74, 30
 MAX_SAID = 2
 """Lines of what a brain says before it calls tools; a question to the engineer is shown whole."""
 CAPTURE_TOOLS = ("capture_traffic", "check_task", "cancel_task", "cleanup_task")
@@ -369,10 +369,10 @@ class _Ran:
         return _Ran(self.mark, self.label, seconds, self.first, other.last, self.asked, "", self.times + 1)
 
     def line(self, width: int) -> Text:
-        label = f"{self.label}, {self.times} times" if self.times > 1 else self.label
         ids = self.first if self.first == self.last else f"{self.first}–{self.last}"
         style = {"✓": "green", "!": "yellow"}.get(self.mark, "bold red")
-        room = min(LABEL_WIDTH, width - 24)
+        room = max(min(LABEL_WIDTH, width - 24 - (len(self.asked) + 2 if self.asked else 0)), MIN_LABEL)
+        label = one_line(f"{self.label}, {self.times} times" if self.times > 1 else self.label, room)
         told = Text.assemble((f"  {self.mark} ", style), label.ljust(room), (f" {self.seconds:5.1f} s  {ids}", "dim"))
         return told.append(f"  {self.asked}", _CLASS_STYLE.get(self.asked[:5])) if self.asked else told
 

@@ -211,7 +211,10 @@ def _records(audit_ids: Iterable[str]) -> str:
 def _actions(case: Case) -> list[str]:
     if case.causes:
         return case.actions
-    advice = ["Check inside the guest whether the service listens, what its firewall drops and what its log says."]
+    guest = case.layers.get("guest_firewall")
+    is_clear = guest is not None and guest.status == "cleared"
+    unread = "" if is_clear else "whether the service listens, what its firewall drops and "
+    advice = [f"Check inside the guest {unread}what its log says."]
     if _all_layers_checked(case):
         advice.insert(0, "Repeat the investigation while the symptom is present: these records show no fault.")
     return list(dict.fromkeys([*case.actions, *advice]))
