@@ -300,7 +300,7 @@ def _among(known: list[Named], kind: str, named: str) -> Named:
         return found[0]
     names = ", ".join(sorted(each.name for each in known)) or "none"
     which = f"{'several' if found else 'no'} {kind}s"
-    raise ValueError(f"{which} on the way are named {named!r}; there are: {names}")
+    raise ValueError(f"{which} on the path are named {named!r}; there are: {names}")
 
 
 def _one_of(word: str, known: list[str] | tuple[str, ...]) -> str:

@@ -275,7 +275,7 @@ _THEN: Final = {
 
 
 def _reason(hop: Hop, candidate: Candidate) -> str:
-    reason = hop.reason.replace(net.FIRST_PUBLIC, "not told") if _is_anybody(candidate) else hop.reason
+    reason = hop.reason.replace(net.FIRST_PUBLIC, "not known") if _is_anybody(candidate) else hop.reason
     return one_line(reason, MAX_NOTE)
 
 
