@@ -58,7 +58,7 @@ def choose_and_clean(
     choice = None
     if orphans:
         choice = console.choose(
-            f"{plural(len(orphans), 'resource')} left by earlier sessions.",
+            f"{plural(len(orphans), 'resource')} left over from earlier sessions.",
             {"c": "Clean up now", "s": "Skip", "r": "Review each one"},
         )
     chosen = list(orphans) if choice == "c" else []
