@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 from ghost.text import one_line, visible
 
 _PIPE = re.compile(r"(?<!\\)\|")
-_ACTIVE = re.compile(r"([\\`*\[|<&]|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]|_(?!\w)|(?<!\w)_|~(?=~)|^~|^=)")
-"""What starts emphasis, code, links, cells, HTML or entities; at the start of a line headings, quotes and lists."""
+_INLINE = re.compile(r"([\\`*\[|<&~]|_(?!\w)|(?<!\w)_)")
+"""What starts emphasis, code, links, cells, HTML or entities."""
+_START = re.compile(r"^(\d{0,9})([#>+=.)-])")
+"""What starts headings, quotes and lists, at the start of a line."""
 
 
-def text(value: str) -> str:
+def text(value: str, *, starts_line: bool = True) -> str:
     """Return one line of prose with Markdown and HTML escaped and control and invisible characters removed."""
-    line = one_line(value, limit=None)
-    return _ACTIVE.sub(r"\\\1", line)
+    line = _INLINE.sub(r"\\\1", one_line(value, limit=None))
+    return _START.sub(r"\1\\\2", line) if starts_line else line
 
 
 def code(value: str) -> str:

@@ -155,7 +155,9 @@ def _main(report: Mapping[str, Any]) -> Iterator[Block]:
         yield PathPicture(path, _in_words(path))
     checked = [row for row in report["coverage"] if row["status"] != "not_verified"]
     if checked:
-        yield Table(("Layer", "Verdict", "Why", "Records"), tuple(_layer_row(report, row) for row in checked))
+        absent = [row for row in checked if row["status"] == "cleared" and str(row["note"]).startswith("no ")]
+        present = [_layer_row(report, row) for row in checked if row not in absent]
+        yield Table(("Layer", "Verdict", "Why", "Records"), (*present, *_absent(absent)))
     else:
         yield Paragraph(("No layer was verified.",))
     if report.get("timeline"):
@@ -236,6 +238,14 @@ def _layer_row(report: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[Spans
     verdict: Span = Strong("✗ AT FAULT") if row["status"] == "at_fault" else "✓ cleared"
     note = "As stated under Cause." if _is_told(report, row["note"]) else _short(report, row["note"])
     return (_layer(row),), (verdict,), (note,), (_numbers(row["audit_ids"]),)
+
+
+def _absent(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Spans, ...]]:
+    """Yield one row for the layers of which the path has nothing."""
+    if rows:
+        ids = dict.fromkeys(audit_id for row in rows for audit_id in row["audit_ids"])
+        notes = "; ".join(str(row["note"]) for row in rows)
+        yield (", ".join(map(_layer, rows)),), ("✓ cleared",), (notes,), (_numbers(ids),)
 
 
 def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:

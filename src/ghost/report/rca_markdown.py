@@ -42,7 +42,7 @@ def _block(block: Block) -> str:
         case Command(words):
             return code(words)
         case Table(header, rows):
-            return table(header, [[_spans(cell) for cell in row] for row in rows])
+            return table(header, [[_spans(cell, starts_line=False) for cell in row] for row in rows])
         case Quote(lines):
             return "\n>\n".join(f"> {_spans(line)}" for line in lines)
         case PathPicture(_, in_words):
@@ -51,9 +51,10 @@ def _block(block: Block) -> str:
             return ""
 
 
-def _spans(spans: Spans) -> str:
-    written = []
+def _spans(spans: Spans, *, starts_line: bool = True) -> str:
+    written: list[str] = []
     for span in spans:
+        first = starts_line and not written
         match span:
             case Code(words):
                 written.append(code(words))
@@ -61,5 +62,5 @@ def _spans(spans: Spans) -> str:
                 written.append(f"**{text(words)}**" if words.strip() else "")
             case str(words):
                 lead, tail = words[:1].isspace(), words[-1:].isspace()
-                written.append(f"{' ' * lead}{text(words)}{' ' * tail}")
+                written.append(f"{' ' * lead}{text(words, starts_line=first)}{' ' * tail}")
     return "".join(written).strip()
