@@ -90,10 +90,10 @@ def test_the_first_use_of_a_model_elsewhere_says_what_is_sent_and_the_shell_shar
             "same",
             Wish(resume=SESSION),
             HERE,
-            f"began with ollama/own at vm-7; it goes on with {HERE}",
+            f"began with ollama/own at vm-7; it continues with {HERE}",
         ),
-        (HERE, "same", Wish(model="b", resume=SESSION), "ollama/b at 127.0.0.1", "goes on with ollama/b"),
-        (HERE, "same", Wish("offline", resume=SESSION), "offline", "goes on with offline"),
+        (HERE, "same", Wish(model="b", resume=SESSION), "ollama/b at 127.0.0.1", "continues with ollama/b"),
+        (HERE, "same", Wish("offline", resume=SESSION), "offline", "continues with offline"),
         ("offline", None, Wish(resume=SESSION), "offline", None),
     ],
 )

@@ -106,7 +106,7 @@ def test_resources_in_azures_own_words_refer_to_each_other_by_type_and_name() ->
         (Edit(), r"edits\[0\]: give one of put, patch"),
         (Edit(machine="nope"), r"edits\[0\]: the world has no machine 'nope'; it has web-vm-01"),
         (Edit(machine="web-vm-01", set={"powr": 1}), r"edits\[0\].set: unknown field 'powr'"),
-        (Edit(patch=CLOSED, properties={"priority": "x"}), "is not one of Azure's"),
+        (Edit(patch=CLOSED, properties={"priority": "x"}), "is not valid in Azure"),
     ],
 )
 def test_an_edit_of_what_is_not_there_names_its_place(edit: Edit, error: str) -> None:
