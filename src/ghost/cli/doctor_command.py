@@ -1,4 +1,4 @@
-"""`ghost doctor`: what this machine and its az lack for an investigation. Changes nothing; every command is SAFE."""
+"""`ghost doctor`: what this machine and its az lack for an investigation. Every command is SAFE and on record."""
 
 from __future__ import annotations
 
