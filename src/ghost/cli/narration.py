@@ -150,7 +150,8 @@ class Narration:
         if self._explained and (self._verbose or not self._concluding):  # what it concludes is shown at the end
             folded = self._folded(f"[Ghost Agent] {_indented(self.real(turn.text.strip()))}").split("\n")
             if turn.tool_calls and not self._verbose and len(folded) > MAX_SAID:
-                folded = [*folded[: MAX_SAID - 1], f"{folded[MAX_SAID - 1]} …"]
+                last = folded[MAX_SAID - 1][: min(self.rich.width, MAX_WIDTH) - 2].rstrip()
+                folded = [*folded[: MAX_SAID - 1], f"{last} …"]
             told = Text("\n".join(folded))
             told.stylize("bold magenta", 0, len("[Ghost Agent]"))
             self.show(told)
