@@ -5,9 +5,11 @@ Each form is written from the report's JSON alone.
 
 from ghost.report.capture_plots import drawn
 from ghost.report.path_drawing import STYLE, path_picture
-from ghost.report.rca_content import LAYERS, Content, Files, content_of, place_of
+from ghost.report.rca_blocks import Content, Files
+from ghost.report.rca_content import content_of, place_of
 from ghost.report.rca_markdown import as_markdown
 from ghost.report.rca_page import as_page
+from ghost.report.rca_wording import LAYERS
 from ghost.report.ticket import as_text
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ghost.report.markdown import code, table, text
-from ghost.report.rca_content import (
+from ghost.report.rca_blocks import (
     Block,
     CapturePlots,
     Code,

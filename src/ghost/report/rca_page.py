@@ -8,7 +8,7 @@ import ghost
 from ghost.page import Content as Markups
 from ghost.page import Markup, document, element, scrolling
 from ghost.report.path_drawing import path_picture
-from ghost.report.rca_content import (
+from ghost.report.rca_blocks import (
     Block,
     CapturePlots,
     Code,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from ghost.report.rca_content import (
+from ghost.report.rca_blocks import (
     Block,
     Code,
     Command,
