@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console as Rich
@@ -19,6 +19,7 @@ from rich.text import Text
 
 from ghost.agent import Tools
 from ghost.brain import Brain, Message, ToolCall, ToolResult, Turn
+from ghost.cli.command_lines import CLASS_STYLE, RanCommand, number_of, outcome_of
 from ghost.cli.command_words import label, shortened
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cloud import is_routine
@@ -26,12 +27,11 @@ from ghost.net import name_of
 from ghost.records import Head
 from ghost.report import place_of
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
-from ghost.text import map_text, one_line, plural, short_ids, visible
+from ghost.text import map_text, one_line, short_ids, visible
 
 RULE_WIDTH = 70
 MAX_WIDTH = 120
 """Of lines that are wrapped: wider ones are hard to read."""
-LABEL_WIDTH, MIN_LABEL = 74, 30
 MAX_SAID = 2
 """Lines of what a brain says before it calls tools; a question to the engineer is shown whole."""
 CAPTURE_TOOLS = ("capture_traffic", "check_task", "cancel_task", "cleanup_task")
@@ -41,7 +41,6 @@ class TerminalGoneError(KeyboardInterrupt):
     """The terminal is gone. Ends the investigation like Ctrl-C; it is not a tool result."""
 
 
-_CLASS_STYLE = {"SAFE": "green", "RISKY": "yellow", "FORBIDDEN": "bold red"}
 _ACTION = {
     "auto_approved": "auto-approved",
     "user_approved": "approved",
@@ -67,7 +66,7 @@ class Narration:
         self._verbose = verbose
         self._progress: Progress | None = None
         self._modified: str | None = None
-        self._last: _Ran | None = None
+        self._last: RanCommand | None = None
         """The last command, not yet shown, while a capture is waited for: its polls are shown as one."""
         self.polling = False
         self._concluding, self._explained = False, True
@@ -230,14 +229,14 @@ class Narration:
             why = f"another command was asked for: {reason}" if changed else reason
             self.line(shortened(f"      why: {why}"), style="dim")
             whole = one_line(shortened(visible(self.real(ran))), None)
-            self.line(f"[Shell] {classification} — {action}: {whole}", style=_CLASS_STYLE.get(classification))
-            self.line(f"      {response.get('audit_id')}  {_outcome(response)}", style="dim")
+            self.line(f"[Shell] {classification} — {action}: {whole}", style=CLASS_STYLE.get(classification))
+            self.line(f"      {response.get('audit_id')}  {outcome_of(response)}", style="dim")
             return
         if not self._explained:  # a model that says nothing: the reason that it gives for its first command
             self._explained = True
             self.line(f"[Ghost Agent] {reason}")
         asked = "" if classification == "SAFE" and not changed else f"{classification}, {action}"
-        told = _Ran.of(response, label(self.real(ran)), asked)
+        told = RanCommand.of(response, label(self.real(ran)), asked)
         if self._last is not None and self._last.is_repeated_by(told):
             self._last = self._last.repeated(told)
             return
@@ -332,50 +331,7 @@ def _cited(audit_ids: Sequence[str]) -> str:
     if not audit_ids:
         return ""
     more = f" and {len(audit_ids) - 3} more" if len(audit_ids) > 3 else ""
-    return f" by {', '.join(_number(each) for each in audit_ids[:3])}{more}"
-
-
-def _number(audit_id: str) -> str:
-    """`#018` for an audit id of this session."""
-    return f"#{audit_id.rpartition('_')[2]}"
-
-
-@dataclass(frozen=True)
-class _Ran:
-    """One line of a command: `✓ effective routes: db-vm-01-nic   0.9 s  #018`."""
-
-    mark: str
-    label: str
-    seconds: float
-    first: str
-    last: str
-    asked: str
-    complaint: str
-    times: int = 1
-
-    @classmethod
-    def of(cls, response: dict[str, Any], label: str, asked: str) -> _Ran:
-        succeeded = response.get("status") == "completed" and response.get("exit_code") == 0
-        on_record = response.get("audit_written", True)
-        number = _number(str(response.get("audit_id")))
-        complaint = "" if succeeded and on_record else _outcome(response)
-        mark = "✓" if succeeded else "!" if response.get("status") == "completed" else "✗"
-        return cls(mark, label, response.get("duration_seconds") or 0.0, number, number, asked, complaint)
-
-    def is_repeated_by(self, other: _Ran) -> bool:
-        return (self.label, self.mark, self.asked, other.mark) == (other.label, "✓", other.asked, "✓")
-
-    def repeated(self, other: _Ran) -> _Ran:
-        seconds = self.seconds + other.seconds
-        return _Ran(self.mark, self.label, seconds, self.first, other.last, self.asked, "", self.times + 1)
-
-    def line(self, width: int) -> Text:
-        ids = self.first if self.first == self.last else f"{self.first}–{self.last}"
-        style = {"✓": "green", "!": "yellow"}.get(self.mark, "bold red")
-        room = max(min(LABEL_WIDTH, width - 24 - (len(self.asked) + 2 if self.asked else 0)), MIN_LABEL)
-        label = one_line(f"{self.label}, {self.times} times" if self.times > 1 else self.label, room)
-        told = Text.assemble((f"  {self.mark} ", style), label.ljust(room), (f" {self.seconds:5.1f} s  {ids}", "dim"))
-        return told.append(f"  {self.asked}", _CLASS_STYLE.get(self.asked[:5])) if self.asked else told
+    return f" by {', '.join(number_of(each) for each in audit_ids[:3])}{more}"
 
 
 class ShownBrain:
@@ -454,20 +410,3 @@ def used_up(turns: Sequence[Turn]) -> str:
 def _indented(text: str) -> str:
     """`text` for the terminal, its further lines indented: none of a model's looks like one of the shell's."""
     return visible(text, keep="\n\t").replace("\n", "\n    ")
-
-
-def _outcome(response: dict[str, Any]) -> str:
-    status, exit_code = response.get("status"), response.get("exit_code")
-    if status == "denied":
-        reason = response.get("denial_reason")
-        return f"denied{f': {reason}' if reason else ''}"
-    if status == "error":
-        why = visible(str(response.get("message") or ""))[:200]
-        return f"error: {response.get('error')}{f': {why}' if why else ''}"
-    lines = (response.get("output_metadata") or {}).get("total_lines")
-    seconds = response.get("duration_seconds") or 0.0
-    words = f"exit {exit_code}, {seconds:.1f} s" + (f", {plural(lines, 'line')}" if lines else "")
-    if not response.get("audit_written", True):
-        words = f"NOT ON RECORD (the audit could not be written): {words}"
-    complaint = str(response.get("stderr") or "").strip().splitlines()
-    return words + (f": {visible(complaint[-1])[:160]}" if exit_code and complaint else "")
