@@ -29,6 +29,9 @@ from ghost.text import plural, visible
 
 UNANSWERED: Final = 3
 MAX_QUESTION: Final = 2_000
+_READ_BY_MODEL: Final = (
+    "Checked: each cited record exists, and the names used are in it or the report. The rest is the model's reading."
+)
 _OFFLINE: Final = "Offline answer: looked up in the report, no model was asked; --brain asks one."
 _CAN_ASK: Final = (
     "Offline, name a layer (route, NSG, DNS, peering, capture ...), a hypothesis (H2), a record (#006), a resource, or "
@@ -106,6 +109,8 @@ def _print(answer: Answer, records: SessionRecords, *, offline: bool, option: st
         print(f"Left out: {plural(len(answer.not_in_records), 'sentence')} not in the records (--json has them).")
     if offline:
         _note(_OFFLINE if answer.sentences else _CAN_ASK)
+    elif answer.sentences:
+        _note(_READ_BY_MODEL)
     if cited := [audit_id for sentence in answer.sentences for audit_id in sentence.audit_ids]:
         number = int(cited[0].rpartition("_")[2])
         _note(f"See a record: ghost audit show {shlex.quote(session)} {number}{option}")
