@@ -14,6 +14,7 @@ from ghost.agent.report_path import paths_of
 from tests.agent.conftest import SESSION, command, complete, turn
 from tests.agent.test_rca_report import finished
 from tests.cli.ready_ghost import run_ghost
+from tests.exhaustive import sample
 from tests.net.small_network import machine_id, network, nic, subnet, vnet
 
 FAST = {"GHOST_LAB_SPEED": "1000", "COLUMNS": "200"}
@@ -55,7 +56,7 @@ def decided(hops: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [tuple(hop[name] for name in DECIDES) for hop in hops]
 
 
-@pytest.mark.parametrize("scenario", FAULTS)
+@pytest.mark.parametrize("scenario", sample(FAULTS, 5, seed=0))
 def test_it_is_what_reach_walks_with_the_fault_in_its_place(scenario: str, tmp_path: Path) -> None:
     (path,) = investigated(scenario, tmp_path)["path"]
     faults = [hop for hop in path["hops"] if hop["fault"]]
