@@ -179,3 +179,14 @@ def test_what_a_capture_shows_is_put_where_it_is(kind: str, machine: str, place:
     assert all(hop["reached"] for hop in path["hops"]) is (outcome == "passes")
     legs = [hop["leg"] for hop in path["hops"]]
     assert legs == sorted(legs)
+
+
+@pytest.mark.parametrize("stopped", [(), ("b",)], ids=["passes", "blocked"])
+def test_without_a_cause_no_path_shows_a_fault_that_the_report_does_not_name(stopped: tuple[str, ...]) -> None:
+    walked = network(vnet("net", "10.0.0.0/16", subnet("net/s", "10.0.0.0/24")), *(
+        nic(name, f"10.0.0.{number}", "net/s") for number, name in enumerate("ab", 4)
+    ), stopped=stopped)  # fmt: skip
+    traffic = [{"source": "a", "destination": "10.0.0.5", "protocol": "Tcp", "port": 80}]
+    report = {"causes": [], "coverage": [], "statements": []}
+    paths = paths_of(report, traffic, SimpleNamespace(is_masked=False, network=walked))
+    assert [path["outcome"] for path in paths] == ([] if stopped else ["passes"])

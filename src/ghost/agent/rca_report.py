@@ -92,6 +92,7 @@ def write_report(
 
 def report_of_records(session: Session, paths: SessionPaths, now: datetime) -> dict[str, Any]:
     """Return the JSON content of a report, with real values, from the records as they are now; runs nothing."""
+    now = datetime.fromisoformat(isoformat(now))  # as the report holds it, so that it can be written again
     evidence = Evidence(paths.shell_audit)
     captures = [_capture(task, evidence) for task in latest_tasks(paths.tasks).values()]
     return build_report(session, evidence, captures, now)
