@@ -6,7 +6,7 @@ Each form is written from the report's JSON alone.
 from ghost.report.capture_plots import drawn
 from ghost.report.path_drawing import STYLE, path_picture
 from ghost.report.rca_blocks import Content, Files
-from ghost.report.rca_content import content_of, place_of
+from ghost.report.rca_content import SIMULATED, content_of, place_of
 from ghost.report.rca_markdown import as_markdown
 from ghost.report.rca_page import as_page
 from ghost.report.rca_wording import LAYERS
@@ -14,6 +14,7 @@ from ghost.report.ticket import as_text
 
 __all__ = [
     "LAYERS",
+    "SIMULATED",
     "STYLE",
     "Content",
     "Files",

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ghost.report.rca_blocks import Block, Code, Files, Heading, Items, Paragraph, Spans, Strong, Table
+from ghost.report.rca_blocks import Block, CapturePlots, Code, Files, Heading, Items, Paragraph, Spans, Strong, Table
 from ghost.report.rca_wording import cited, flow_of, ids_of, quoted, words
 
 LOCAL_AND_CLOUD: Final = (
@@ -143,6 +143,7 @@ def _captures(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
         if r["executive_summary"]:
             yield Heading(3, f"Executive summary of {r['task_id']} ([CLOUD], {r['executive_summary_audit_id']})")
             yield quoted(r["executive_summary"])
+            yield CapturePlots(str(r["report_path"]))
         elif not r["executive_summary_available"]:
             yield Paragraph((f"Report content of {r['task_id']} unavailable (cat denied by the engineer, or failed).",))
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 from ghost.report.rca_annex import annex_of
 from ghost.report.rca_blocks import (
     Block,
-    CapturePlots,
     Code,
     Command,
     Content,
@@ -29,6 +28,7 @@ from ghost.report.rca_blocks import (
 from ghost.report.rca_wording import cited, flow_of, layer_of, moment, numbers, quoted, short, short_name, words
 
 SIMULATED: Final = "(SIMULATED)"
+"""Behind the name of a network that is the session's own lab."""
 _OUTCOMES: Final = {"passes": "configuration allows it", "unknown": "not known to its end"}
 _VERDICTS: Final = {"pass": "✓", "rewrite": "⇄", "unknown": "?"}
 
@@ -160,7 +160,7 @@ def _absent(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Spans, ...]]:
 
 def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
     shown = [_finding(finding) for finding in report.get("captured_findings") or []]
-    read = [capture for capture in report["captures"] if capture["executive_summary"]]
+    read = [] if shown else [capture for capture in report["captures"] if capture["executive_summary"]]
     told = [s for s in report["statements"] if not (s["supported"] and _is_told(report, s["text"]))]
     if not (told or read or shown):
         return
@@ -173,7 +173,6 @@ def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
         number = numbers([capture["executive_summary_audit_id"]])
         yield Paragraph((Strong("What the capture engine says"), f" of {capture['task_id']} {number}:"))
         yield quoted(_verdict_of(capture["executive_summary"]))
-        yield CapturePlots(str(capture["report_path"]))
 
 
 def _finding(finding: Mapping[str, Any]) -> Spans:
@@ -181,7 +180,9 @@ def _finding(finding: Mapping[str, Any]) -> Spans:
     times = [moment(each) for each in (finding["first_utc"], finding["last_utc"]) if each]
     when = f", {' to '.join(dict.fromkeys(times))} UTC" if times else ""
     cited = f"{f', frames {frames}' if frames else ''} {numbers(finding['audit_ids'])}"
-    return Strong(f"{finding['severity']} in the capture at {finding['seen_at']}"), f": {finding['title']}{when}{cited}"
+    owner = f"; owner: {finding['owner']}, {finding['confidence']} confidence"
+    seen = Strong(f"{finding['severity']} in the capture at {finding['seen_at']}")
+    return seen, f": {finding['title']}{owner}{when}{cited}"
 
 
 def _verdict_of(summary: str) -> str:
