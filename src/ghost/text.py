@@ -43,6 +43,11 @@ def one_line(text: str, limit: int | None = 80) -> str:
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def short_id(audit_id: str) -> str:
+    """Return `#018` for `ghost_20260101_120000_018`."""
+    return f"#{audit_id.rpartition('_')[2]}"
+
+
 def short_ids(text: str, session_id: str) -> str:
     """Return `text` with the audit ids of a session as their numbers: `#018` for `ghost_20260101_120000_018`."""
     return re.sub(rf"{re.escape(session_id)}_(\d{{3,}})", r"#\1", text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ def test_one_report_that_cannot_be_read_hides_no_other_session(investigated: Pat
         written.write_text(whole)
     assert listed.returncode == 0, listed.stderr
     assert written.stem.removeprefix("ghost_rca_") in listed.stdout
+    assert re.search(r"shell_20260101_120000_ab .*cannot be read", listed.stdout)
 
 
 def test_private_mode_sends_no_session_without_placeholders_to_a_model(investigated: Path) -> None:

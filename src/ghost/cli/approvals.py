@@ -31,7 +31,7 @@ from ghost.text import visible
 
 NOT_OWN_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
 LONG_COMMAND = 600
-"""Characters; the longest that Ghost itself asks about for a capture has less."""
+"""Characters. Creating a capture takes fewer."""
 BOX_WIDTH = 110
 MAX_PROSE = 400
 NAMED_CHARACTERS = 3

@@ -25,7 +25,7 @@ from ghost.cli.session_records import Recorded, option_of, recorded
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
 from ghost.records import read_json
-from ghost.text import plural, visible
+from ghost.text import plural, short_id, visible
 
 UNANSWERED: Final = 3
 MAX_QUESTION: Final = 2_000
@@ -59,13 +59,8 @@ def ask(session_id: str, question: str, wish: Wish, workspace_option: Path | Non
         )
     answer = look_up(evidence.hidden(question), records) if offline else _of_model(question, records, chosen, settings)
     if as_json:
-        print(
-            json.dumps(
-                {**_as_json(question, records, chosen.brain.name, answer), "records_hold": hold},
-                ensure_ascii=False,
-                indent=2,
-            )
-        )
+        told = {**_as_json(question, records, chosen.brain.name, answer), "records_hold": hold}
+        print(json.dumps(told, ensure_ascii=False, indent=2))
     else:
         _print(answer, records, offline=offline, option=option_of(paths.audit_dir.parent))
     return 0 if answer.sentences else UNANSWERED
@@ -101,7 +96,7 @@ def _report(found: Recorded) -> dict[str, Any]:
 def _print(answer: Answer, records: SessionRecords, *, offline: bool, option: str) -> None:
     real, session = records.evidence.restored, records.session_id
     for sentence in answer.sentences:
-        numbers = " ".join(f"#{audit_id.rpartition('_')[2]}" for audit_id in sentence.audit_ids)
+        numbers = " ".join(map(short_id, sentence.audit_ids))
         print(f"{visible(real(sentence.text))} [{numbers or 'no record'}]")
     if not answer.sentences:
         print(DO_NOT_SAY)

@@ -7,15 +7,10 @@ from typing import Any
 
 from rich.text import Text
 
-from ghost.text import one_line, plural, visible
+from ghost.text import one_line, plural, short_id, visible
 
 CLASS_STYLE = {"SAFE": "green", "RISKY": "yellow", "FORBIDDEN": "bold red"}
 LABEL_WIDTH, MIN_LABEL = 74, 30
-
-
-def number_of(audit_id: str) -> str:
-    """`#018` for an audit id of this session."""
-    return f"#{audit_id.rpartition('_')[2]}"
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class RanCommand:
     def of(cls, response: dict[str, Any], label: str, asked: str) -> RanCommand:
         succeeded = response.get("status") == "completed" and response.get("exit_code") == 0
         on_record = response.get("audit_written", True)
-        number = number_of(str(response.get("audit_id")))
+        number = short_id(str(response.get("audit_id")))
         complaint = "" if succeeded and on_record else outcome_of(response)
         mark = "✓" if succeeded else "!" if response.get("status") == "completed" else "✗"
         return cls(mark, label, response.get("duration_seconds") or 0.0, number, number, asked, complaint)

@@ -190,36 +190,9 @@ class _Run:
         check_access(shell)
         if self.is_private:
             self._hide_symptom(shell, lambda text: hide(real(text)))
-        clock = self.lab.clock if self.lab else self.clock
-        self.narration.simulated = self.lab is not None
-        orchestrator = CloudOrchestrator(
-            shell,
-            self.session.session_id,
-            str(self.workspace.audit_dir),
-            clock=clock,
-            local_capture_dir=str(self.workspace.capture_dir),
-            announce=self.narration.announce,
-            search_azure_at_start=False,
-        )
+        orchestrator = self._orchestrator(shell)
         memory = None if self.is_private else self._memory()
-        turns = TurnLog(self.paths.turns, hide, real)
-        tools = ShownTools(shell, orchestrator, self.session, self._evidence, self._now, clock, hide, real)
-        tools.narration = self.narration
-        investigation = Investigation(
-            brain=ShownBrain(self.chosen.brain, self.narration),
-            tools=tools,
-            session=self.session,
-            session_file=self.workspace.session_file,
-            turns=turns,
-            shell=shell,
-            orchestrator=orchestrator,
-            console=self.narration,
-            clock=self.clock,
-            conversation=conversation,
-            unanswered=unanswered,
-            max_turns=self.request.max_turns or self.settings.max_turns,
-            max_denials=self.settings.max_denials_per_hypothesis,
-        )
+        investigation = self._investigation(shell, orchestrator, conversation, unanswered, hide, real)
         try:
             orphans = of_this_network(find_orphans(orchestrator), self.workspace, self.session, self.narration)
             of = "on record from earlier sessions"
@@ -248,6 +221,49 @@ class _Run:
         return outcome
 
     # -- setting up
+
+    def _network_clock(self) -> Clock:
+        return self.lab.clock if self.lab else self.clock
+
+    def _orchestrator(self, shell: NarratedShell) -> CloudOrchestrator:
+        self.narration.simulated = self.lab is not None
+        return CloudOrchestrator(
+            shell,
+            self.session.session_id,
+            str(self.workspace.audit_dir),
+            clock=self._network_clock(),
+            local_capture_dir=str(self.workspace.capture_dir),
+            announce=self.narration.announce,
+            search_azure_at_start=False,
+        )
+
+    def _investigation(
+        self,
+        shell: NarratedShell,
+        orchestrator: CloudOrchestrator,
+        conversation: list[Message],
+        unanswered: list[ToolCall],
+        hide: Callable[[str], str],
+        real: Callable[[str], str],
+    ) -> Investigation:
+        clock = self._network_clock()
+        tools = ShownTools(shell, orchestrator, self.session, self._evidence, self._now, clock, hide, real)
+        tools.narration = self.narration
+        return Investigation(
+            brain=ShownBrain(self.chosen.brain, self.narration),
+            tools=tools,
+            session=self.session,
+            session_file=self.workspace.session_file,
+            turns=TurnLog(self.paths.turns, hide, real),
+            shell=shell,
+            orchestrator=orchestrator,
+            console=self.narration,
+            clock=self.clock,
+            conversation=conversation,
+            unanswered=unanswered,
+            max_turns=self.request.max_turns or self.settings.max_turns,
+            max_denials=self.settings.max_denials_per_hypothesis,
+        )
 
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ghost.agent import Tools
 from ghost.brain import Brain, Message, ToolCall, ToolResult, Turn
-from ghost.cli.command_lines import CLASS_STYLE, RanCommand, number_of, outcome_of
+from ghost.cli.command_lines import CLASS_STYLE, RanCommand, outcome_of
 from ghost.cli.command_words import label, shortened
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cloud import is_routine
@@ -27,7 +27,7 @@ from ghost.net import name_of
 from ghost.records import Head
 from ghost.report import place_of
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
-from ghost.text import map_text, one_line, short_ids, visible
+from ghost.text import map_text, one_line, short_id, short_ids, visible
 
 RULE_WIDTH = 70
 MAX_WIDTH = 120
@@ -331,7 +331,7 @@ def _cited(audit_ids: Sequence[str]) -> str:
     if not audit_ids:
         return ""
     more = f" and {len(audit_ids) - 3} more" if len(audit_ids) > 3 else ""
-    return f" by {', '.join(number_of(each) for each in audit_ids[:3])}{more}"
+    return f" by {', '.join(short_id(each) for each in audit_ids[:3])}{more}"
 
 
 class ShownBrain:

@@ -215,9 +215,10 @@ def _recorded(workspace: Workspace, beginning: str) -> Iterator[tuple[SessionPat
     names = {path.name for path in workspace.audit_dir.glob(f"shell_audit_{beginning}*")}
     for session_id in {name.removeprefix("shell_audit_").partition(".")[0] for name in names}:
         if valid_session_id(session_id):
-            paths = SessionPaths(workspace.audit_dir, session_id)
+            paths, records = SessionPaths(workspace.audit_dir, session_id), []
             with suppress(GhostError, OSError):  # what cannot be read is listed without its records
-                yield paths, list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
+                records = list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
+            yield paths, records
 
 
 def _walks(workspace: Workspace) -> Iterator[Row]:

@@ -32,12 +32,11 @@ from ghost.lab import RunningLab, Scenario, TapeScenario, lab_behind_az
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, isoformat, new_session_id
+from ghost.report import SIMULATED
 from ghost.shell import TopologyAnonymizer
 from ghost.text import map_text, plural
 
 NOTHING_STATED = StatedEnds()
-SIMULATED = "(SIMULATED)"
-"""Behind the name of a lab that belongs to the session itself."""
 MAX_LISTED = 10
 CONTINUE, FRESH, ABORT = "c", "f", "a"
 _CHOICES = {CONTINUE: "Continue anyway", FRESH: "Fresh session", ABORT: "Abort"}
