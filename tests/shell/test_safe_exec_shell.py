@@ -700,3 +700,23 @@ def test_an_investigation_reads_only_its_own_files(make: Any, tmp_path: Path, mo
         assert (response["status"], response["error"]) == ("error", "forbidden_command"), command
         assert "reads files only in" in response["message"], command
     assert asked == own
+
+
+def test_an_interrupt_that_comes_when_commands_that_ran_together_have_ended_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt comes when both have ended and are waited for."""
+    shell = SafeExecShell("s", audit_dir=tmp_path, sandbox="off")
+    ended, all_ended = shell._run, threading.Barrier(2)
+
+    def run(*given: Any) -> Any:
+        finished = ended(*given[:2])
+        if all_ended.wait() == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        return finished
+
+    monkeypatch.setattr(shell, "_run", run)
+    with pytest.raises(KeyboardInterrupt):
+        shell.execute_all([{"command": command, "reasoning": "to see"} for command in ("ss -tln", "ss -uln")])
+    assert [record["status"] for record in records(shell)] == ["completed", "completed"]

@@ -214,9 +214,10 @@ class SafeExecShell:
     def _finish(self, begun: Sequence[_Begun]) -> list[dict[str, Any]]:
         """Run what was begun, and record it in this order. Raises what interrupted it, with each of them on record."""
         responses: list[dict[str, Any]] = []
-        interrupted: BaseException | None = None
+        interrupted: BaseException | None
         # Stage 3: execute
-        for each, finished in zip(begun, self._run_together(begun), strict=True):
+        results, interrupted = self._run_together(begun)
+        for each, finished in zip(begun, results, strict=True):
             try:
                 if isinstance(finished, BaseException):
                     raise finished
@@ -230,10 +231,13 @@ class SafeExecShell:
             raise interrupted
         return responses
 
-    def _run_together(self, begun: Sequence[_Begun]) -> list[_Finished | BaseException]:
-        """Run commands beside each other. An interrupt ends all of them."""
+    def _run_together(
+        self, begun: Sequence[_Begun]
+    ) -> tuple[list[_Finished | BaseException], KeyboardInterrupt | None]:
+        """Run commands beside each other. An interrupt ends all of them; it is returned, since all may have ended."""
         if len(begun) < 2:
-            return [_caught(partial(self._run, each.outcome.decision, each.timeout_seconds)) for each in begun]
+            return [_caught(partial(self._run, each.outcome.decision, each.timeout_seconds)) for each in begun], None
+        interrupted = None
         results: list[_Finished | BaseException] = [KeyboardInterrupt()] * len(begun)
         cancelled, cancel = os.pipe()
 
@@ -247,7 +251,8 @@ class SafeExecShell:
                 thread.start()
             for thread in threads:
                 thread.join()
-        except KeyboardInterrupt:  # those that it ends say so
+        except KeyboardInterrupt as interrupt:
+            interrupted = interrupt
             os.write(cancel, b"x")
         finally:
             for thread in threads:
@@ -255,7 +260,7 @@ class SafeExecShell:
                     thread.join()
             os.close(cancelled)
             os.close(cancel)
-        return results
+        return results, interrupted
 
     def _settled(self, begun: _Begun, finished: _Finished) -> tuple[AuditRecord, Output]:
         """Return the record and the processed output of a command that ran."""
