@@ -15,7 +15,6 @@ from rich.console import Console as Rich
 
 from ghost.cli.approvals import PlainGate, ScenarioGate, TerminalGate
 from ghost.lab import Approval, Approvals
-from ghost.shell import RUNS_NOTHING
 from ghost.text import visible
 
 ASKED = ("az vm delete -g rg -n vm-1", "to see", "It would delete a VM.", 2)
@@ -96,16 +95,6 @@ def test_in_a_pipe_anything_else_asks_again_and_says_what_is_expected():
     gate, out = plain_gate("y\nyes\na\n")
     assert gate(*ASKED).action == "approve"
     assert out.getvalue().count("Type a, d or m.") == 2
-
-
-def test_an_approval_that_runs_nothing_is_not_offered():
-    risk = f"'|' is a pipe. {RUNS_NOTHING}"
-    for gate, shown in (terminal("x", "m", "ss -tln"), plain_gate("x\nm\nss -tln\n")):
-        assert gate("ss | cat", "r", risk, 3).modified_command == "ss -tln"
-        assert "[A]pprove" not in shown.getvalue()
-        assert "[M]odify" in shown.getvalue()
-        assert "Type m or d." in shown.getvalue()
-        assert "It cannot run as written" in unfolded(shown.getvalue())
 
 
 def test_in_a_pipe_the_end_of_input_is_no_approval():

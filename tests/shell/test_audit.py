@@ -31,7 +31,15 @@ FIELDS = [
     ),
     *("exit_code", "output", "stderr", "output_summary", "output_truncated", "output_sha256", "output_bytes"),
     *("output_missing", "redactions_applied"),
-    *("redaction_categories", "redaction_rules", "duration_seconds", "anonymization_applied", "sandbox", "prev"),
+    *(
+        "redaction_categories",
+        "redaction_rules",
+        "duration_seconds",
+        "anonymization_applied",
+        "sandbox",
+        "stages",
+        "prev",
+    ),
 ]
 
 

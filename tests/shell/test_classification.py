@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ghost.shell.gate import RUNS_NOTHING, HitlDecision, ask_for_approval
+from ghost.shell.gate import HitlDecision, ask_for_approval
 from ghost.shell.judge.classification import classify, decide
 from ghost.shell.judge.command_line import MAX_LENGTH
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
@@ -325,7 +325,7 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
         ("az storage account keys list -n s", 2, "prints keys"),
         ("sudo ping 10.0.0.1", 3, "other rights"),
         ("ping -c 1 a > x", 3, "redirects"),
-        ("ping -c 1 a | b", 3, "a pipe"),
+        ("ping -c 1 a & b", 3, "a background job"),
         ("./ping -c 1 a", 1, "Write ping"),
         ("systemctl restart ssh", 1, "services"),
         ("no-such-program", 1, "does not know"),
@@ -342,7 +342,7 @@ def test_the_explanation_says_what_is_wrong_and_what_to_do(command: str, tier: i
     "command, problem",
     [
         *[("", "empty_command"), ("   ", "empty_command"), ("a" * (MAX_LENGTH + 1), "command_too_long")],
-        *[("ping 'x", "unsupported_syntax"), ("a | b", "unsupported_syntax"), ("A=b ping x", "unsupported_syntax")],
+        *[("ping 'x", "unsupported_syntax"), ("a > b", "unsupported_syntax"), ("A=b ping x", "unsupported_syntax")],
         *[("/usr/bin/ping x", "unsupported_syntax"), ('curl "`id`"', "unsupported_syntax")],
     ],
 )
@@ -388,12 +388,13 @@ def test_a_megabyte_is_refused_at_once() -> None:
         ("ping -c 1 10.0.2.4 \x00", False),
         ("ping -c 1 'open", False),
         ("pіng -c 1 10.0.2.4", False),
-        ("ping -c 1 10.0.2.4 | sort", True),
-        ("./ping -c 1 10.0.2.4", True),
+        ("ping -c 1 10.0.2.4 && sort", False),
+        ("./ping -c 1 10.0.2.4", False),
+        ("ping -c 1 10.0.2.4 | tee x", True),
         ("az vm start -g g -n v", True),
     ],
 )
-def test_nobody_is_asked_about_what_cannot_run_and_holds_no_command_that_could(command: str, asked: bool) -> None:
+def test_nobody_is_asked_about_what_cannot_run(command: str, asked: bool) -> None:
     prompts: list[str] = []
 
     def deny(command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
@@ -480,19 +481,8 @@ def test_a_listed_variable_before_a_command_is_set_for_it_and_taken_off() -> Non
         assert decide(line).problem == "unsupported_syntax"
 
 
-def test_a_line_break_in_quotes_is_refused_unasked_or_the_question_says_that_nothing_runs() -> None:
-    alone = decide("rm 'a\nb'")
-    assert alone.classification == "RISKY"
-    assert alone.refused_unasked
-    assert "such a command never runs" in alone.explanation
-
-    told: list[str] = []
-
-    def deny(command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        told.append(risk)
-        return HitlDecision("deny")
-
-    line = "rm z; touch 'a\nb'"
-    ask_for_approval(line, decide(line), "why", decide, deny)
-    assert len(told) == 1
-    assert RUNS_NOTHING in told[0]
+def test_a_line_break_in_quotes_is_refused_unasked() -> None:
+    for line in ("rm 'a\nb'", "rm z; touch 'a\nb'"):
+        assert decide(line).classification == "RISKY"
+        assert decide(line).refused_unasked
+    assert "such a command never runs" in decide("rm 'a\nb'").explanation

@@ -29,7 +29,8 @@ def test_quoting_words_and_parsing_them_gives_the_same_words(words: list[str]) -
 def test_a_line_without_fault_is_read_as_a_posix_shell_reads_it(command: str) -> None:
     line = parse(command)
 
-    if line.fault is None and not re.search(r"\\[$`]", command):  # shlex keeps these backslashes in double quotes
+    plain = line.fault is None and not line.operators and "/dev/null" not in command
+    if plain and not re.search(r"\\[$`]", command):  # shlex keeps these backslashes in double quotes
         assert list(line.words) == shlex.split(command, comments=False)
 
 
@@ -66,14 +67,24 @@ def test_quoted_text_is_text(command: str, words: tuple[str, ...]) -> None:
 @each(
     "command, rule",
     [
-        ("a | b", "pattern: operator"),
+        ("| b", "pattern: operator"),
+        ("a |", "pattern: operator"),
+        ("a | | b", "pattern: operator"),
+        ("a || b", "pattern: operator"),
         ("a && b", "pattern: operator"),
         ("a ; b", "pattern: operator"),
         ("a &", "pattern: operator"),
         ("a\nb", "pattern: operator"),
         ("(a)", "pattern: operator"),
         ("a > b", "pattern: redirection"),
-        ("a 2>&1", "pattern: redirection"),
+        ("a >/dev/nullx", "pattern: redirection"),
+        ("a >>/dev/null", "pattern: redirection"),
+        ("a 3>/dev/null", "pattern: redirection"),
+        ("a >&2", "pattern: redirection"),
+        ("a 2>&1x", "pattern: redirection"),
+        ("a 'b'2>/dev/null", "pattern: redirection"),
+        ("a | b </dev/null", "pattern: redirection"),
+        ("a 2>/dev/null; b", "pattern: operator"),
         ("a << b", "pattern: redirection"),
         ("a $(b)", "pattern: substitution"),
         ("a `b`", "pattern: substitution"),
@@ -98,6 +109,43 @@ def test_what_a_shell_would_interpret_is_a_fault(command: str, rule: str) -> Non
 
     assert fault is not None
     assert fault.rule == rule
+
+
+@each(
+    "command, stages",
+    [
+        ("a", [("a", "output", "errors")]),
+        ("a|b -c 'x|y' | c", [("a", "output", "errors"), ("b -c x|y", "output", "errors"), ("c", "output", "errors")]),
+        ("a 2>/dev/null", [("a", "output", "nowhere")]),
+        ("a 2> /dev/null | b 2>&1", [("a", "output", "nowhere"), ("b", "output", "output")]),
+        ("a >/dev/null 2>&1", [("a", "nowhere", "nowhere")]),
+        ("a 2>&1 >/dev/null", [("a", "nowhere", "output")]),
+        ("a &>/dev/null", [("a", "nowhere", "nowhere")]),
+        ("2>/dev/null a </dev/null b", [("a b", "output", "nowhere")]),
+        ("a |& b", [("a", "output", "output"), ("b", "output", "errors")]),
+        ("a b2>/dev/null", [("a b2", "nowhere", "errors")]),
+        ("a '2>/dev/null'", [("a 2>/dev/null", "output", "errors")]),
+    ],
+)
+def test_a_pipe_makes_stages_and_what_discards_or_joins_their_output_is_understood(
+    command: str, stages: list[tuple[str, str, str]]
+) -> None:
+    line = parse(command)
+
+    assert line.fault is None
+    assert [(" ".join(one.words), one.sinks.output, one.sinks.errors) for one in line.stages] == stages
+    assert line.segments == tuple(one.words for one in line.stages)
+
+
+WORDS = st.lists(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1), min_size=1, max_size=4)
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(WORDS, min_size=1, max_size=4))
+def test_the_stages_of_a_line_are_those_that_were_joined(stages: list[list[str]]) -> None:
+    line = parse(" | ".join(map(shlex.join, stages)))
+
+    assert [list(stage.words) for stage in line.stages] == stages
 
 
 def test_backticks_in_double_quotes_are_reported_with_their_word() -> None:

@@ -7,8 +7,7 @@ import time
 from typing import Any
 
 from ghost.shell import HitlDecision
-from ghost.shell.gate import CHANGED, MAX_PROMPTS, RUNS_NOTHING, GateOutcome, ask_for_approval
-from ghost.shell.judge.classification import decide
+from ghost.shell.gate import CHANGED, MAX_PROMPTS, GateOutcome, ask_for_approval
 from ghost.shell.judge.decision import Decision
 from ghost.text import visible
 from tests.each_row import each
@@ -157,28 +156,3 @@ def test_the_prompt_shows_nothing_a_terminal_would_obey() -> None:
     assert person.asked[0][:2] == (r"rm\x1b[2K\rls\n", "a\\x1b]0;x\\x07b\\u202ec\nd")
     assert visible("ping -c 1 10.0.0.4 'é'") == "ping -c 1 10.0.0.4 'é'"
     assert visible("\ud800") == r"\ud800"
-
-
-@each("command", ["ss -tln | cat", "/usr/bin/ss", "X=1 ss"])
-def test_whoever_asks_says_that_approving_what_cannot_run_runs_nothing(command: str) -> None:
-    told: list[str] = []
-
-    def ask(_command: str, _reasoning: str, risk: str, _tier: int | None) -> HitlDecision:
-        told.append(risk)
-        return HitlDecision("deny")
-
-    ask_for_approval(command, decide(command), "r", decide, ask)
-
-    assert told[0].endswith(RUNS_NOTHING)
-
-
-def test_what_can_run_is_not_told_to_run_nothing() -> None:
-    told: list[str] = []
-
-    def ask(_command: str, _reasoning: str, risk: str, _tier: int | None) -> HitlDecision:
-        told.append(risk)
-        return HitlDecision("deny")
-
-    ask_for_approval("rm x", decide("rm x"), "r", decide, ask)
-
-    assert RUNS_NOTHING not in told[0]

@@ -87,7 +87,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
     assert sorted(ghost.shell.__all__) == sorted(
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
-            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback", "explain"),
+            *("SAFE", "RISKY", "FORBIDDEN", "HitlCallback", "explain"),
             *("missing_sandbox", "whole_output", "Programs", "SYSTEM_DIRS"),
             *("recorded_output", "printed_output"),
         ]
@@ -108,7 +108,7 @@ def test_explaining_runs_and_writes_nothing(tmp_path: Path) -> None:
     assert set(verdict) >= {
         *("classification", "tier", "rule", "explanation", "arguments", "environment", "problem"),
     }
-    assert SafeExecShell.explain("ls | wc")["problem"] == "unsupported_syntax"
+    assert SafeExecShell.explain("ls && wc")["problem"] == "unsupported_syntax"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -214,27 +214,26 @@ def test_a_forbidden_command_asks_nobody_and_is_written_down(make: Any) -> None:
     assert (record["tier_triggered"], record["error"], record["action"]) == (0, "forbidden_command", None)
 
 
-def test_an_approved_operator_is_still_not_interpreted(make: Any, tmp_path: Path) -> None:
-    shell = make()
-    response = ask(shell, f"ls {tmp_path} | tee {tmp_path}/made")
-    assert (response["status"], response["error"], response["action"]) == (
-        "error", "unsupported_syntax", "user_approved",
-    )  # fmt: skip
+def test_what_is_not_interpreted_is_refused_at_once_and_asks_nobody(make: Any, tmp_path: Path) -> None:
+    shell = make(never)
+    response = ask(shell, f"ls {tmp_path} && touch {tmp_path}/made")
+    assert (response["status"], response["error"], response["action"]) == ("error", "unsupported_syntax", None)
+    assert f"Run each on a line of its own: ls {tmp_path}, then touch" in response["message"]
     assert not (tmp_path / "made").exists()
     assert records(shell)[0]["error"] == "unsupported_syntax"
 
 
 def test_a_modified_command_is_judged_anew(make: Any) -> None:
     shell = make(lambda *_: HitlDecision("modify", "ss -tln"))
-    response = ask(shell, "ss -tln | grep 80")
+    response = ask(shell, "ss -tln | tee x")
     assert (response["status"], response["action"], response["classification"]) == (
         "completed",
         "user_modified",
         "SAFE",
     )
     (record,) = records(shell)
-    assert (record["command"], record["modified_command"]) == ("ss -tln | grep 80", "ss -tln")
-    refused = ask(make(lambda *_: HitlDecision("modify", "rm -rf /")), "ss -tln | grep 80")
+    assert (record["command"], record["modified_command"]) == ("ss -tln | tee x", "ss -tln")
+    refused = ask(make(lambda *_: HitlDecision("modify", "rm -rf /")), "ss -tln | tee x")
     assert (refused["error"], refused["classification"]) == ("forbidden_command", "FORBIDDEN")
 
 
@@ -641,8 +640,9 @@ def test_every_refusal_says_why_and_what_to_do_instead(make: Any) -> None:
     told = {
         "cat /etc/shadow": "holds credentials",
         "rm -rf /": "(forbidden: file system)",
-        "az vm list | grep x": "A person denied it. The shell runs one plain command",
-        "az network nsg list -g rg | jq .": "This would be SAFE: az network nsg list -g rg",
+        "az vm list && az vnet list": "The shell runs one command, or several joined by pipes",
+        "az network nsg list -g rg > x": "This would be SAFE: az network nsg list -g rg",
+        "az network nsg list -g rg | tee x | jq .": "This would be SAFE: az network nsg list -g rg | jq .",
         "az vm restart -g rg -n vm": "restarts the machine",
         "az vm list 'x": "quoting",
         " ": "neither may be blank",
@@ -653,8 +653,7 @@ def test_every_refusal_says_why_and_what_to_do_instead(make: Any) -> None:
         assert response["status"] in ("error", "denied"), command
         assert words in response["message"], (command, response["message"])
         assert not command.strip() or records(deny)[-1]["message"] == response["message"]
-    assert "Nobody approved it" in ask(make(None), "az vm list | grep x")["message"]
-    assert "one plain command" in ask(make(approve), "az vm list | grep x")["message"]
+    assert "Nobody approved it" in ask(make(None), "az vm restart -g rg -n vm")["message"]
 
 
 def test_an_investigation_reads_only_its_own_files(make: Any, tmp_path: Path, monkeypatch: Any) -> None:

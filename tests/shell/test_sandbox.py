@@ -438,7 +438,7 @@ def test_a_command_approved_for_want_of_a_layer_runs_in_the_others(
 def test_the_response_and_the_record_name_the_layers(tmp_path: Path) -> None:
     shell = SafeExecShell("s1", lambda *_: HitlDecision("approve"), tmp_path / "audit", sandbox="required")
     safe = shell.execute({"command": "ss -tan", "reasoning": "x"})
-    risky = shell.execute({"command": "true", "reasoning": "x"})
+    risky = shell.execute({"command": "seq 1", "reasoning": "x"})
     assert (safe["sandbox"], risky["sandbox"]) == (list(LAYERS), [])
     assert '"sandbox": ["no_new_privs", "capabilities", "landlock", "seccomp"]' in shell.audit_path.read_text()
     off = SafeExecShell("s2", audit_dir=tmp_path / "audit", sandbox="off").execute(
@@ -499,13 +499,13 @@ def test_a_command_whose_control_closes_before_its_shell_is_gone_leaves_no_direc
     private = tmp_path / "private"
     private.mkdir()
     code = (
-        "import os, signal, time\nfrom ghost.shell.run.launcher import Launcher\n"
+        "import os, signal, time\nfrom ghost.shell.run.launcher import Launcher, Streams\n"
         "from ghost.shell.run.sandbox import Confinement\n"
         "told, tells = os.pipe()\n"
         "words = ['/bin/sh', '-c', 'echo $$; exec sleep 60']\n"
         f"confinement = Confinement(private_directory={str(private)!r})\n"
         "launcher = Launcher()\n"
-        "program = launcher.start(words, {'PATH': '/usr/bin:/bin'}, confinement, tells, tells)\n"
+        "program = launcher.start(words, {'PATH': '/usr/bin:/bin'}, confinement, Streams(0, tells, tells))\n"
         "pid = int(os.read(told, 16))\n"
         "program.control.close()\n"
         "while os.path.exists(f'/proc/{pid}'):\n    time.sleep(0.01)\n"  # until the launcher took note of its end

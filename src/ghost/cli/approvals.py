@@ -26,7 +26,7 @@ from ghost.cli.command_words import effect
 from ghost.cli.terminal import is_interactive
 from ghost.lab import Approval, Approvals
 from ghost.patterns import lazy
-from ghost.shell import RUNS_NOTHING, HitlCallback, HitlDecision
+from ghost.shell import HitlCallback, HitlDecision
 from ghost.text import visible
 
 NOT_OWN_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
@@ -49,6 +49,9 @@ def _folded(text: str) -> str:
     return line if len(line) <= MAX_PROSE else f"{line[:MAX_PROSE]} … ({len(line):,} characters)"
 
 
+_CHOICES = ("[A]pprove", "[D]eny", "[M]odify")
+
+
 def _notes(command: str) -> str:
     """Warn about what is easy to miss in a command: great length and non-ASCII look-alike letters."""
     notes = []
@@ -60,15 +63,6 @@ def _notes(command: str) -> str:
         more = f" and {len(odd) - NAMED_CHARACTERS} more" if len(odd) > NAMED_CHARACTERS else ""
         notes.append(f"holds characters that are not ASCII: {named}{more}")
     return "; ".join(notes)
-
-
-def _choices(risk: str) -> tuple[str, ...]:
-    """The choices shown. Approval is left out where it would run nothing, but is still accepted."""
-    return ("[M]odify", "[D]eny") if risk.endswith(RUNS_NOTHING) else ("[A]pprove", "[D]eny", "[M]odify")
-
-
-def _choice_letters(risk: str) -> str:
-    return "m or d" if risk.endswith(RUNS_NOTHING) else "a, d or m"
 
 
 def interactive_gate(rich: Rich) -> HitlCallback:
@@ -102,7 +96,7 @@ class TerminalGate:
                     return HitlDecision("modify", modified_command=modified)
             else:
                 _discard_typed_ahead()
-                self._rich.print(f"Type {_choice_letters(risk)}.")
+                self._rich.print("Type a, d or m.")
 
 
 def _discard_typed_ahead() -> None:
@@ -139,7 +133,7 @@ class PlainGate:
         for heading, text in _rows(command, reasoning, risk, tier):
             self._say(f"  {heading:12}{text}" if heading else f"  {text}")
         while True:
-            choice = self._ask(f"{'  '.join(_choices(risk))}: ").lower()
+            choice = self._ask(f"{'  '.join(_CHOICES)}: ").lower()
             if choice in {"a", "approve"}:
                 return HitlDecision("approve")
             if choice in {"d", "deny"}:
@@ -150,7 +144,7 @@ class PlainGate:
                     return HitlDecision("modify", modified_command=modified)
             else:
                 _discard_typed_ahead()
-                self._say(f"Type {_choice_letters(risk)}.")
+                self._say("Type a, d or m.")
 
     def _ask(self, question: str) -> str:
         self._out.write(question)
@@ -212,7 +206,7 @@ def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> P
         else:
             whole.add_row(Text(text, style="bold"))
     whole.add_row(rows)
-    whole.add_row(Text("   ".join(_choices(risk)), style="bold"))
+    whole.add_row(Text("   ".join(_CHOICES), style="bold"))
     return Panel(whole, title="SAFETY SHELL ALERT", box=box.HORIZONTALS, border_style="red", width=BOX_WIDTH)
 
 

@@ -15,8 +15,6 @@ from ghost.text import visible
 
 Action = Literal["auto_approved", "user_approved", "user_denied", "user_modified", "user_abandoned"]
 
-RUNS_NOTHING = "It cannot run as written: approving it runs nothing. Modify it to one plain command, or deny it."
-
 CHANGED = "Your own command, instead of one that was asked for with this reason: {}"
 MAX_PROMPTS = 10  # for one command: a person who modifies more often than that is a program in a loop
 
@@ -101,8 +99,7 @@ def _ask(
     callback: HitlCallback, command: str, reasoning: str, decision: Decision, timeout_seconds: float | None
 ) -> HitlDecision | None:
     """Prompt once. Returns None where the callback failed, timed out or returned no decision."""
-    told = decision.explanation if decision.problem is None else f"{decision.explanation} {RUNS_NOTHING}"
-    shown, why, risk = visible(command), visible(reasoning, "\n"), visible(told, "\n")
+    shown, why, risk = visible(command), visible(reasoning, "\n"), visible(decision.explanation, "\n")
     try:
         answer = call_within(timeout_seconds, lambda: callback(shown, why, risk, decision.tier))
     except KeyboardInterrupt:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,9 +27,9 @@ from ghost.shell.judge.forbidden_commands import foreign_file
 from ghost.shell.judge.network.host_pinning import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
 from ghost.shell.judge.value_types import Roots
 from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
-from ghost.shell.record.command_output import Output, no_output, process_output
+from ghost.shell.record.command_output import Output, PipeError, no_output, passed_on, process_output
 from ghost.shell.record.kept_output import TOO_LONG, KeptOutput, keep
-from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, run
+from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, joined, run
 from ghost.shell.run.sandbox import NO_SANDBOX, Sandbox, SandboxUnavailableError, ask_without_sandbox
 from ghost.shell.run.warm_az import WarmAz
 
@@ -47,8 +48,12 @@ _REASONS = {
     "sandbox_unavailable": "There is no sandbox on this machine, and commands without an approval must run in one.",
     "timeout": "It timed out and was stopped. Its output until then is shown. Limit it (a count, a timeout, a "
     "--query), or leave it out.",
+    "pipe": "What stands before a pipe is passed on with its secrets taken out, and this printed more than 16 MiB, or "
+    "text that is none. Ask for less of it, or run it on its own.",
     "redaction_failure": "Its output could not be redacted, so none of it is shown. Ask for less.",
 }
+_PRIVATE_PIPE = "private mode: pipe"
+_MAY_REVEAL = "A filter may cut an address or a name so that no placeholder takes its place. Approve it if it does not."
 _RESTORED_TOKEN = "placeholder: restored token"  # noqa: S105 - the name of a rule
 CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
 
@@ -265,12 +270,13 @@ class SafeExecShell:
     def _settled(self, begun: _Begun, finished: _Finished) -> tuple[AuditRecord, Output]:
         """Return the record and the processed output of a command that ran."""
         # Stage 4: process the output
-        output = self._processed(finished.run, begun.outcome.decision.arguments or ())
+        output = self._processed(finished.run, begun.outcome.decision.commands[0].arguments or ())
         kept = self._kept(begun.record.audit_id, output) if output is not None else None
         record = replace(
             begun.record,
             status="completed" if finished.error is None else "error",
             error=finished.error,
+            stages=self._described(begun.outcome.decision.commands, finished.runs),
             sandbox=finished.run.layers if finished.run else (),
             exit_code=finished.run.exit_code if finished.run else None,
             duration_seconds=round(finished.run.duration_seconds, 3) if finished.run else None,
@@ -297,8 +303,11 @@ class SafeExecShell:
         unknown = next(filter(None, (each.unknown(command) for each in self._restorers())), None)
         if unknown is None:
             decision = self._asked_for_token(decision, command)
-            relies_on_it = self._sandbox.mode == "auto" and self._runner is None
-            return ask_without_sandbox(decision) if relies_on_it else decision
+            if self._anonymizer is not None and decision.stages and decision.classification == SAFE:
+                return replace(decision, classification=RISKY, tier=3, rule=_PRIVATE_PIPE, explanation=_MAY_REVEAL)
+            if self._sandbox.mode == "required" and self._runner is None:
+                return decision
+            return ask_without_sandbox(decision, applied=self._sandbox.mode == "auto" and self._runner is None)
         why = f"{unknown} is unknown in this session. Use a placeholder from its output, or the name itself."
         return replace(
             decision,
@@ -342,6 +351,27 @@ class SafeExecShell:
         return ask_for_approval(command, decision, reasoning, self._judge, self._callback, self._hitl_timeout_seconds)
 
     def _run(self, decision: Decision, timeout_seconds: float, cancelled: int | None = None) -> _Finished:
+        """Run the commands of a line one after the other, each on the redacted output of the one before."""
+        deadline = time.monotonic() + timeout_seconds
+        given: bytes | None = None
+        runs: list[Run] = []
+        for at, command in enumerate(decision.commands, start=1):
+            seconds = timeout_seconds if at == 1 else max(0.0, deadline - time.monotonic())
+            finished = self._run_command(command, seconds, cancelled, given)
+            if finished.run is None:
+                return replace(finished, runs=tuple(runs))
+            runs.append(finished.run)
+            if finished.error is not None or at == len(decision.commands):
+                break
+            try:
+                given = passed_on(finished.run.stdout, command.arguments or ())
+            except Exception as error:  # noqa: BLE001 - whatever went wrong, raw output must not pass
+                return _Finished(None, "pipe" if isinstance(error, PipeError) else "redaction_failure", tuple(runs))
+        return _Finished(joined(runs), finished.error, tuple(runs))
+
+    def _run_command(
+        self, decision: Decision, timeout_seconds: float, cancelled: int | None, given: bytes | None
+    ) -> _Finished:
         """Runs what was judged, or says why it cannot run."""
         if decision.arguments is None or decision.problem is not None:
             return _Finished(None, decision.problem or "unsupported_syntax")
@@ -357,13 +387,16 @@ class SafeExecShell:
         try:
             result = run(
                 arguments,
-                programs=self._programs,
+                programs=self._programs if decision.profile is None else Programs(),
                 environment=self._variables_for(decision),
                 timeout_seconds=timeout_seconds,
                 runner=self._runner,
                 sandbox=self._sandbox if decision.classification == SAFE or decision.rule == NO_SANDBOX else None,
+                profile=decision.profile,
                 warm_az=self._warm_az,
                 cancelled=cancelled,
+                given=given,
+                sinks=decision.sinks,
             )
         except SandboxUnavailableError:
             return _Finished(None, "sandbox_unavailable")
@@ -372,6 +405,18 @@ class SafeExecShell:
     def _variables_for(self, decision: Decision) -> dict[str, str]:
         extra = {**self._environment, **dict(decision.variables)}
         return child_environment(self._programs, decision.environment, extra)
+
+    def _described(self, commands: Sequence[Decision], runs: Sequence[Run]) -> tuple[dict[str, Any], ...]:
+        """What is on record of each command of a line that began."""
+        return tuple(
+            {
+                "argv": [self._written(word) for word in command.arguments or ()],
+                "class": command.classification,
+                "sandbox": list(run.layers),
+                "exit_code": run.exit_code,
+            }
+            for command, run in zip(commands, runs, strict=False)
+        )
 
     def _processed(self, run: Run | None, ran: Sequence[str]) -> Output | None:
         """The output of a run; None where it may not be shown."""
@@ -471,6 +516,8 @@ class SafeExecShell:
 class _Finished:
     run: Run | None
     error: str | None
+    runs: tuple[Run, ...] = ()
+    """Of each command of the line that ran."""
 
 
 @dataclass(frozen=True)

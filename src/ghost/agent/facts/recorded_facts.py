@@ -103,7 +103,9 @@ def names_in(resource: str) -> tuple[str, ...]:
 
 
 def facts_in(record: Mapping[str, Any], text: str) -> tuple[Fact, ...]:
-    """Return what the output of a record tells, of which `text` is the whole."""
+    """Return what the output of a record tells, of which `text` is the whole; of a filter's output nothing is taken."""
+    if len(record.get("stages") or ()) > 1:
+        return ()
     argv, tier = argv_in(record), tag_of(record).tier
     made = (
         Fact(subject, name, value, str(record.get("audit_id")), tier, str(record.get("timestamp")))

@@ -1,6 +1,7 @@
 """The verdict on one command line: SAFE, RISKY or FORBIDDEN, by fixed rules alone. Nothing here starts a process.
 
-The line is parsed once. Tier 0 refuses what is never run; then syntax and patterns (Tier 3), the allowlist with its
+The line is parsed once; each command of a pipeline is judged, and the worst verdict is that on the line.
+Tier 0 refuses what is never run; then syntax and patterns (Tier 3), the allowlist with its
 option grammars (Tier 1) and the table of az reads (Tier 2) must each have nothing against it. Whatever no rule knows
 is RISKY. The tables are data in `policy/`.
 """
@@ -18,13 +19,16 @@ from ghost.errors import ConfigurationError
 from ghost.patterns import lazy
 from ghost.shell.judge.az import read_commands
 from ghost.shell.judge.az.effects import effect_of
-from ghost.shell.judge.command_line import MAX_LENGTH, CommandLine, parse
+from ghost.shell.judge.command_line import MAX_LENGTH, CommandLine, Stage, parse
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Classification, Decision, Environment
 from ghost.shell.judge.forbidden_commands import credential_behind, forbidden
 from ghost.shell.judge.grammar import Grammar, Refusal
 from ghost.shell.judge.user_tables import grammars
 from ghost.shell.judge.value_types import DEFAULT_ROOTS, Roots, real_path
 from ghost.shell.policy_tables import policy_table
+
+TEXT_ONLY = "filter"
+"""The sandbox profile of what passes text on."""
 
 _ASSIGNMENT = lazy(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -53,7 +57,7 @@ def decide(command: str, roots: Sequence[Path] | None = None) -> Decision:
             )
         if decision.classification == SAFE:
             return decision
-        refusal = credential_behind(line.words)
+        refusal = next(filter(None, (credential_behind(stage.words) for stage in line.stages)), None)
         if refusal is None:
             return decision
     program = line.words[0] if line.words else ""
@@ -67,25 +71,75 @@ def classify(command: str, roots: Sequence[Path] | None = None) -> tuple[Classif
 
 
 def _judge(line: CommandLine, roots: Roots) -> Decision:
-    words = line.words
     if line.fault is not None:
-        return _cannot_run(words, line.fault.rule, line.fault.explanation)
-    if line.backticked and not _only_query_backticks(line):
+        return _cannot_run(line.words, line.fault.rule, line.fault.explanation)
+    if len(line.stages) == 1:
+        return _judge_stage(line.stages[0], roots)
+    stages = tuple(_judge_stage(stage, roots, line.stages[:at]) for at, stage in enumerate(line.stages))
+    cannot_run = next((stage for stage in stages if stage.problem is not None), None)
+    decisive = cannot_run or next((stage for stage in stages if stage.classification != SAFE), stages[0])
+    return replace(decisive, environment=stages[0].environment, stages=stages)
+
+
+def _judge_stage(stage: Stage, roots: Roots, before: Sequence[Stage] = ()) -> Decision:
+    words = stage.words
+    if stage.backticked and not _only_query_backticks(stage):
         why = "A backtick in double quotes is command substitution. Use single quotes if it is text."
         return _cannot_run(words, "pattern: substitution", why)
+    variables: tuple[tuple[str, str], ...] = ()
     if _ASSIGNMENT.match(words[0]):
-        variables, words = _variables_before(line)
+        variables, words = _variables_before(stage)
         if not words or _ASSIGNMENT.match(words[0]):
-            why = f"{(*words, *line.words)[0][:80]!r} sets a variable for the command after it; leave it out."
+            why = f"{(*words, *stage.words)[0][:80]!r} sets a variable for the command after it; leave it out."
             return _cannot_run(
-                line.words, "pattern: environment", f"{why} Only listed ones are allowed there: LC_ALL=C"
+                stage.words, "pattern: environment", f"{why} Only listed ones are allowed there: LC_ALL=C"
             )
-        judged = _judge_words(words, roots)
-        return replace(judged, variables=(*judged.variables, *variables))
-    return _judge_words(words, roots)
+    judged = _judge_behind_pipe(words, roots, before) if before else _judge_words(words, roots)
+    return replace(judged, variables=(*judged.variables, *variables), sinks=stage.sinks)
 
 
-def _variables_before(line: CommandLine) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+def _judge_behind_pipe(words: tuple[str, ...], roots: Roots, before: Sequence[Stage]) -> Decision:
+    """A filter may do what it likes with the text: its profile lets it do nothing else. Of other programs few may."""
+    policy = _pipes()
+    words = (*policy.spellings.get(words[0], words[:1]), *words[1:])
+    if words[0] in policy.filters:
+        return _text_only(words)
+    judged = _judge_words(words, roots)
+    if judged.classification != SAFE or judged.profile == TEXT_ONLY:
+        return judged
+    given = " ".join(before[-1].words)
+    sends = next((sends for lead, sends in policy.readers if words[: len(lead)] == lead), None)
+    if sends is False or (sends is True and len(before) == 1 and policy.blank.fullmatch(given)):
+        return judged
+    why = f"{words[0]} behind a pipe is not known to only read what it is given. Run it on a line of its own."
+    return replace(judged, classification=RISKY, tier=3, rule="pipe: not a filter", explanation=why)
+
+
+def _text_only(words: tuple[str, ...]) -> Decision:
+    why = f"{words[0]} passes text on here: it reads no file, writes none, and starts and reaches nothing."
+    return Decision(SAFE, None, "pipe: filter", why, words[0], words, profile=TEXT_ONLY)
+
+
+class _Pipes(NamedTuple):
+    filters: frozenset[str]
+    blank: re.Pattern[str]
+    spellings: Mapping[str, tuple[str, ...]]
+    readers: tuple[tuple[tuple[str, ...], bool], ...]
+    """First words, and whether the program sends what it is given."""
+
+
+@cache
+def _pipes() -> _Pipes:
+    table = policy_table("pipes.toml")
+    return _Pipes(
+        filters=frozenset(table["filters"].split()),
+        blank=lazy(table["blank"]),
+        spellings={name: tuple(words.split()) for name, words in table["spellings"].items()},
+        readers=tuple((tuple(row["words"].split()), row["sends"]) for row in table["readers"]),
+    )
+
+
+def _variables_before(line: Stage) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Return the listed variables before the command and the words after them. A quoted word is not a variable."""
     at = 0
     variables: list[tuple[str, str]] = []
@@ -111,6 +165,8 @@ def _judge_words(words: tuple[str, ...], roots: Roots) -> Decision:
     if grammar is not None:
         return _by_grammar(grammar, words, roots)
     program = words[0]
+    if _pipes().blank.fullmatch(" ".join(words)):
+        return _text_only(words)
     if "/" in program or not program:
         bare = program.rpartition("/")[2]
         fix = f" Write {bare} ..." if bare in grammars() or bare == "az" else ""
@@ -132,7 +188,7 @@ def _environment(program: str) -> Environment:
     return "azure" if program == "az" else "local"
 
 
-def _only_query_backticks(line: CommandLine) -> bool:
+def _only_query_backticks(line: Stage) -> bool:
     """Backticks are JMESPath literals in the value of an az `--query`, and nowhere else."""
     words = line.words
     return words[0] == "az" and all(

@@ -1,7 +1,8 @@
 """Splits one command line into the words that are judged and that run. No other code parses a command again.
 
-The quoting is the POSIX shell's (XCU 2.2): bare words, backslash, single and double quotes. Nothing is expanded and
-no operator is interpreted: one that stands outside quotes is a `fault`, and so is a control character anywhere, a
+The quoting is the POSIX shell's (XCU 2.2): bare words, backslash, single and double quotes. Nothing is expanded. Of the
+operators two are understood: a pipe, which begins a stage of its own, and what discards or joins a stage's output
+(`2>/dev/null`, `2>&1`). Any other that stands outside quotes is a `fault`, and so is a control character anywhere, a
 character outside printable ASCII outside quotes, and an expansion inside double quotes. A faulty line has no words
 that could run; its `segments`, `targets` and `nested` texts are kept so that a forbidden command is found in them.
 """
@@ -9,7 +10,8 @@ that could run; its `segments`, `targets` and `nested` texts are kept so that a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ghost.patterns import lazy
 
@@ -23,9 +25,35 @@ class Fault:
     explanation: str
 
 
+Sink = Literal["output", "errors", "nowhere"]
+"""Where a stream of a stage goes: to the next stage or the reader, to the record's errors, or to /dev/null."""
+
+
+@dataclass(frozen=True)
+class Sinks:
+    output: Sink = "output"
+    errors: Sink = "errors"
+
+
+TO_READER = Sinks()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One command of a pipeline; `backticked` and `quoted` count its own words."""
+
+    words: tuple[str, ...]
+    sinks: Sinks = TO_READER
+    backticked: frozenset[int] = frozenset()
+    quoted: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True)
 class CommandLine:
     words: tuple[str, ...] = ()
+    """Of all stages."""
+    stages: tuple[Stage, ...] = ()
+    """Those that a pipe joins; none where there is a fault."""
     fault: Fault | None = None
     backticked: frozenset[int] = frozenset()
     """Words with a backtick inside double quotes: text in an az `--query`, a substitution anywhere else."""
@@ -43,7 +71,8 @@ class CommandLine:
 
 _PIECE = lazy(
     r"""
-      (?P<word>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]++)\x20+
+      (?P<sink>(?:(?:[12]?>|&>|0?<)\x20*/dev/null|2>&1)(?=[\x20|;&]|\Z))
+    | (?P<word>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]++)\x20+
     | (?P<space>\x20+)
     | (?P<bare>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]++)
     | '(?P<single>[^']*)'
@@ -62,14 +91,14 @@ _BACKTICK = lazy(r"(?:[^\\`]|\\.)*`", re.DOTALL)
 _INVISIBLE = lazy(r"[^\x20-\x7e]")
 
 _OPERATOR_NAMES = {
-    "|": "a pipe", "||": "'or'", "|&": "a pipe", "&": "a background job", "&&": "'and'", ";": "a second command",
+    "||": "'or'", "&": "a background job", "&&": "'and'", ";": "a second command",
     "\n": "a line break", "\r": "a carriage return", "`": "command substitution", "$(": "command substitution",
     "<(": "process substitution", ">(": "process substitution", "(": "a subshell", ")": "a subshell",
 }  # fmt: skip
 
 _CONTROL_NAMES = {"\n": "a line break", "\r": "a carriage return", "\t": "a tab", "\0": "a NUL character"}
 
-_ONE_COMMAND = "The shell runs one plain command and interprets no operators: "
+_ONE_COMMAND = "The shell runs one command, or several joined by pipes, and interprets nothing else: "
 _FIX = " Put it in quotes if it is text; otherwise run one command at a time."
 
 
@@ -84,9 +113,12 @@ class _Assembly:
     operators: list[str] = field(default_factory=list)
     quoted: set[int] = field(default_factory=set)
     backticked: set[int] = field(default_factory=set)
+    stages: list[Stage] = field(default_factory=list)
+    sinks: Sinks = TO_READER
     fault: Fault | None = None
     current: list[str] | None = None
     segment_start: int = 0
+    stage_start: int = 0
     awaiting_target: bool = False
 
     def add(self, text: str) -> None:
@@ -117,6 +149,34 @@ class _Assembly:
             self.segments.append(tuple(self.words[self.segment_start :]))
             self.segment_start = len(self.words)
 
+    def end_stage(self, *, joins_errors: bool = False) -> None:
+        self.end_segment()
+        start, end = self.stage_start, len(self.words)
+        if start == end:
+            self.refuse("pattern: operator", "A pipe stands between two commands; one of them is missing. Write both.")
+        sinks = replace(self.sinks, errors=self.sinks.output) if joins_errors else self.sinks
+        backticked, quoted = (
+            frozenset(at - start for at in words if start <= at < end) for words in (self.backticked, self.quoted)
+        )
+        self.stages.append(Stage(tuple(self.words[start:]), sinks, backticked, quoted))
+        self.stage_start, self.sinks = end, TO_READER
+
+    def add_sink(self, text: str) -> None:
+        """`2>/dev/null` and the like, from left to right as a shell takes them."""
+        glued = self.current is not None and (text[0].isdigit() or "".join(self.current).isdigit())
+        self.end_word()
+        sign = text.removesuffix("/dev/null").strip()
+        if glued or (sign.endswith("<") and self.stages):
+            self.refuse("pattern: redirection", f"{_ONE_COMMAND}{text} is not understood here. Leave it out.")
+        elif sign == "2>&1":
+            self.sinks = replace(self.sinks, errors=self.sinks.output)
+        elif sign == "2>":
+            self.sinks = replace(self.sinks, errors="nowhere")
+        elif sign == "&>":
+            self.sinks = Sinks("nowhere", "nowhere")
+        elif sign.endswith(">"):
+            self.sinks = replace(self.sinks, output="nowhere")
+
     def refuse(self, rule: str, explanation: str) -> None:
         """Keep the first fault: it is the leftmost."""
         if self.fault is None:
@@ -128,7 +188,9 @@ def parse(command: str) -> CommandLine:
     parts = _Assembly()
     for piece in _PIECE.finditer(command):
         kind, text = piece.lastgroup, piece[0]
-        if kind == "word":  # mostly a whole one: its last bare part, with the blanks behind it
+        if kind == "sink":
+            parts.add_sink(text)
+        elif kind == "word":  # mostly a whole one: its last bare part, with the blanks behind it
             parts.add(piece["word"])
             parts.end_word()
         elif kind == "space":
@@ -148,6 +210,9 @@ def parse(command: str) -> CommandLine:
             parts.operators.append(text)
             parts.end_word()
             parts.awaiting_target = True
+        elif kind == "operator" and text in ("|", "|&"):
+            parts.operators.append(text)
+            parts.end_stage(joins_errors=text == "|&")
         elif kind == "operator":
             name = _OPERATOR_NAMES.get(text, "an operator")
             rule = "pattern: substitution" if text in ("`", "$(", "<(", ">(") else "pattern: operator"
@@ -168,9 +233,13 @@ def parse(command: str) -> CommandLine:
         else:
             _check_characters(parts, text, quoted=False)
             parts.add(text) if text.isprintable() else parts.end_segment()
+    if parts.stages or parts.sinks != TO_READER:
+        parts.end_stage()
     parts.end_segment()
+    only = Stage(tuple(parts.words), TO_READER, frozenset(parts.backticked), frozenset(parts.quoted))
     return CommandLine(
         words=tuple(parts.words),
+        stages=() if parts.fault is not None else tuple(parts.stages) or (only,),
         fault=parts.fault,
         backticked=frozenset(parts.backticked),
         segments=tuple(parts.segments),

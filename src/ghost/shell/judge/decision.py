@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ghost.shell.judge.command_line import TO_READER, Sinks
+
 SAFE: Final = "SAFE"
 RISKY: Final = "RISKY"
 FORBIDDEN: Final = "FORBIDDEN"
@@ -27,6 +29,11 @@ class Decision:
     or the first word. `hosts` are the host names that must be resolved and judged before the run: these and
     no others where there are any (curl). `variables` are environment variables that the run must have.
     `hardening` are the words of `arguments` behind the program's name that the shell put there.
+
+    Of a pipeline `stages` are the verdicts on its commands, each as on a line of its own, and the fields are those of
+    the stage that decided: the first FORBIDDEN, else the first that cannot run, else the first that is RISKY, else
+    the first of all. `profile` names the sandbox profile of a command that has it for its place in a line; the others
+    have that of their program.
     """
 
     classification: Classification
@@ -40,13 +47,18 @@ class Decision:
     hosts: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     hardening: tuple[str, ...] = ()
+    sinks: Sinks = TO_READER
+    profile: str | None = None
+    stages: tuple[Decision, ...] = ()
+
+    @property
+    def commands(self) -> tuple[Decision, ...]:
+        """The verdict on each command of the line, in order."""
+        return self.stages or (self,)
 
     @property
     def refused_unasked(self) -> bool:
-        """Whether nobody is asked, since no approval makes it run and no part of it is a command: a control character,
-        an open quote, too many characters, no usable policy. Behind an operator there is a command that a person may
-        want to run instead, so that is asked for.
+        """Whether nobody is asked, since no approval makes it run: an operator that is not interpreted, a control
+        character, an open quote, too many characters, no usable policy.
         """
-        return self.problem in ("command_too_long", "empty_command") or (
-            self.problem is not None and self.rule.startswith(("syntax:", "policy:"))
-        )
+        return self.problem is not None

@@ -35,7 +35,7 @@ def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str
     decision = _decision(command, places)
     line = parse(command.strip()[:MAX_LENGTH])
     is_open = decision.classification not in (SAFE, FORBIDDEN) and not decision.rule.startswith("policy:")
-    safe_form = _nearest_safe(line, decision, places) if is_open else None
+    safe_form = _safe_line(line, decision, places) if is_open else None
     return {
         "classification": decision.classification,
         "tier": decision.tier,
@@ -46,6 +46,10 @@ def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str
         "problem": decision.problem,
         "hosts": list(decision.hosts),
         "variables": dict(decision.variables),
+        "stages": [
+            {"arguments": list(each.arguments or ()), "classification": each.classification, "rule": each.rule}
+            for each in decision.stages
+        ],
         "parse": _parsed(line, decision),
         "safe_form": safe_form,
         "fix": _fix(decision, safe_form, line),
@@ -77,17 +81,19 @@ def _fix(decision: Decision, safe_form: str | None, line: CommandLine) -> str | 
         return "Nothing makes it SAFE, and nobody can approve it."
     if decision.rule.startswith("policy:"):
         return "Correct the policy file that is named above; until then no command is SAFE, and none runs."
+    if decision.rule == "pattern: operator" and len(line.segments) > 1:
+        return f"Run each on a line of its own: {', then '.join(shlex.join(one) for one in line.segments[:4])}"
     if safe_form is not None:
-        changes = _changes(line, decision, parse(safe_form).words)
+        changes = _changes(line, decision, safe_form)
         return f"This would be SAFE: {safe_form}" + (f"  (not the same command: {changes})" if changes else "")
     if decision.problem is not None:
         return "It cannot run as written, approved or not: write one plain command."
     return "No similar command is SAFE: approve it once, or use another command that gives the same answer."
 
 
-def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> str:
-    """Describe the differences between the requested command and the SAFE one."""
-    written = line.segments[0]
+def _changes(line: CommandLine, decision: Decision, safe_form: str) -> str:
+    """Describe the differences between the requested line and the SAFE one."""
+    written, (words, *rest) = line.segments[0], parse(safe_form).segments
     asked = _unwrapped(written, decision)
     if asked[0] != words[0]:
         return f"it is {words[0]}, which shows much the same"
@@ -97,7 +103,9 @@ def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> s
         told.append(f"without {shlex.join(left_out)}")
     if added := list((after - before).elements()):
         told.append(f"with {shlex.join(added)}")
-    if line.operators and (line.segments[1:] or line.targets):
+    if line.stages:
+        told += [f"without | {shlex.join(one)}" for one in line.segments[1:] if one not in rest]
+    elif line.operators and (line.segments[1:] or line.targets):
         told.append(f"without the part after {line.operators[0]}")
     return ", ".join(told)
 
@@ -165,6 +173,17 @@ def _plain_parts(words: Sequence[str]) -> Iterator[Part]:
             yield Part(None, word, word)
         else:
             yield Part(name, value, word) if equals else Part(word, None, word)
+
+
+def _safe_line(line: CommandLine, decision: Decision, roots: tuple[Path, ...] | None) -> str | None:
+    """The nearest SAFE form of the first command, with the commands behind it that are SAFE there."""
+    first = _nearest_safe(line, decision, roots)
+    behind = zip(line.stages[1:], decision.stages[1:], strict=True) if decision.stages else ()
+    kept = [shlex.join(stage.words) for stage, judged in behind if judged.classification == SAFE]
+    if first is None or not kept:
+        return first
+    whole = " | ".join((first, *kept))
+    return whole if _decision(whole, roots).classification == SAFE else first
 
 
 def _nearest_safe(line: CommandLine, decision: Decision, roots: tuple[Path, ...] | None) -> str | None:

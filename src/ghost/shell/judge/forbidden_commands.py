@@ -127,7 +127,7 @@ def _forbidden(command: str, line: CommandLine, depth: int) -> Refusal | None:
                 return _destroys("device", f"it overwrites the device {target}")
             if _is_credential(target):
                 return _secret(target)
-    if line.fault is not None or (line.backticked and line.words[0] != "az"):
+    if line.fault is not None or any(stage.backticked and stage.words[0] != "az" for stage in line.stages):
         for text in line.nested:
             if found := _inside(text, depth):
                 return found

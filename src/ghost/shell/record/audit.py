@@ -67,6 +67,8 @@ class AuditRecord:
     duration_seconds: float | None = None
     anonymization_applied: bool = False
     sandbox: tuple[str, ...] = ()
+    stages: tuple[Mapping[str, Any], ...] = ()
+    """Of each command of the line that ran: `argv`, `class`, `sandbox`, `exit_code`."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -74,6 +76,7 @@ class AuditRecord:
             "output_summary": self.output[:SUMMARY_CHARACTERS],
             "redaction_categories": list(self.redaction_categories),
             "sandbox": list(self.sandbox),
+            "stages": list(self.stages),
         }
 
 

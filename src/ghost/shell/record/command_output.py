@@ -64,6 +64,25 @@ def process_output(
         return _processed(stdout, stderr, anonymizer, command)
 
 
+class PipeError(ValueError):
+    """An output that is not passed on to the next command of a line."""
+
+
+def passed_on(stdout: Captured, command: Sequence[str]) -> bytes:
+    """What the next command of a line reads: the whole output, redacted. `command` printed it.
+
+    A filter may take the name off a value, so its secrets are taken out while the names still stand there. Raises
+    `PipeError` where it is binary or was not kept whole.
+    """
+    if not stdout.complete or is_binary(stdout):
+        raise PipeError
+    with processor_seconds(_WHOLE_SECONDS):
+        text = plain(decode(stdout))
+        if yields_secrets(command):
+            text, _ = _answer(text, command)
+        return redact(text)[0].encode()
+
+
 def _processed(
     stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None, command: Sequence[str]
 ) -> Output:

@@ -12,15 +12,18 @@ import re
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ghost.patterns import lazy
+from ghost.shell.judge.command_line import TO_READER, Sinks
 from ghost.shell.policy_tables import policy_table
-from ghost.shell.run.launcher import Launcher, StartedProgram, start_program
+from ghost.shell.run.launcher import Launcher, StartedProgram, Streams, start_program
 from ghost.shell.run.sandbox import Confinement, Sandbox
 from ghost.shell.run.warm_az import WarmAz
 
@@ -60,6 +63,10 @@ class Captured:
     @property
     def complete(self) -> bool:
         return len(self.head) + len(self.tail) == self.total
+
+    @property
+    def kept(self) -> bytes:
+        return self.head + self.tail
 
 
 @dataclass(frozen=True)
@@ -124,13 +131,17 @@ def run(
     timeout_seconds: float,
     runner: Runner | None = None,
     sandbox: Sandbox | None = None,
+    profile: str | None = None,
     warm_az: WarmAz | None = None,
     cancelled: int | None = None,
+    given: bytes | None = None,
+    sinks: Sinks = TO_READER,
 ) -> Run:
     """Runs `arguments[0]` of the program directories with the rest as its arguments, in a sandbox where one is given.
 
-    `warm_az`: what `az` commands in a sandbox are started from, if it can. `cancelled`: a descriptor; once it can be
-    read the program is ended, with `KeyboardInterrupt`.
+    `profile`: of the sandbox, where it is not that of the program. `given`: what the program reads on standard input;
+    default nothing. `warm_az`: what `az` commands in a sandbox are started from, if it can. `cancelled`: a descriptor;
+    once it can be read the program is ended, with `KeyboardInterrupt`.
 
     A program that is missing or cannot be started is a run that ended with 127 or 126, as a shell says it. Raises
     `SandboxUnavailableError` where the sandbox cannot be had as its mode requires it, or a layer cannot be applied.
@@ -149,13 +160,20 @@ def run(
         words = [str(program), *arguments[1:]]
     sandbox = sandbox if sandbox is not None else Sandbox("off", (), programs.search_path)
     try:
-        with sandbox.confine(name, words, environment, foreign_runner=runner is not None) as confinement:
+        with (
+            _standard_input(given) as source,
+            sandbox.confine(
+                name, words, environment, profile_name=profile, foreign_runner=runner is not None
+            ) as confinement,
+        ):
             if runner is not None:
-                return _run_with(runner, words, environment, timeout_seconds)
-            variables = confinement.environment or environment
+                return _run_with(runner, words, environment, timeout_seconds, source, sinks)
+            task = _Task(
+                words, confinement.environment or environment, timeout_seconds, confinement, cancelled, source, sinks
+            )
             if name == "az" and warm_az is not None and confinement.steps is not None:
-                return _run_warm(warm_az, words, variables, timeout_seconds, confinement, cancelled)
-            return _run_built_in(words, variables, timeout_seconds, confinement, cancelled)
+                return _run_warm(warm_az, task)
+            return _run_built_in(task)
     except FileNotFoundError:
         return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
     except (OSError, ValueError) as error:
@@ -166,39 +184,56 @@ def run(
         )
 
 
-def _run_warm(
-    warm_az: WarmAz,
-    words: list[str],
-    environment: Mapping[str, str],
-    timeout_seconds: float,
-    confinement: Confinement,
-    cancelled: int | None,
-) -> Run:
+@contextmanager
+def _standard_input(given: bytes | None) -> Iterator[int]:
+    """A descriptor to read `given` from: of a file that has no name, or of /dev/null."""
+    if given is None:
+        source = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield source
+        finally:
+            os.close(source)
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        yield file.fileno()
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One program to run, and all that it is run with."""
+
+    words: list[str]
+    environment: Mapping[str, str]
+    timeout_seconds: float
+    confinement: Confinement
+    cancelled: int | None
+    source: int
+    sinks: Sinks
+
+
+def _run_warm(warm_az: WarmAz, task: _Task) -> Run:
     """Run an az command, which only reads, from the warm az, and plainly where there is none or it ended meanwhile."""
-    launcher = warm_az.launcher_for(words, environment)
+    launcher = warm_az.launcher_for(task.words, task.environment)
     if launcher is not None:
         try:
-            return _run_built_in(words, environment, timeout_seconds, confinement, cancelled, launcher)
+            return _run_built_in(task, launcher)
         except OSError:
             warm_az.failed(launcher)
-    return _run_built_in(words, environment, timeout_seconds, confinement, cancelled)
+    return _run_built_in(task)
 
 
-def _run_built_in(
-    words: list[str],
-    environment: Mapping[str, str],
-    timeout_seconds: float,
-    confinement: Confinement,
-    cancelled: int | None = None,
-    launcher: Launcher | None = None,
-) -> Run:
+def _run_built_in(task: _Task, launcher: Launcher | None = None) -> Run:
     started = time.monotonic()
-    with _BoundedStream(STDOUT_LIMIT) as stdout, _BoundedStream(STDERR_LIMIT) as stderr:
-        program = start_program(words, environment, confinement, stdout.writing_end, stderr.writing_end, launcher)
+    with _BoundedStream(STDOUT_LIMIT) as stdout, _BoundedStream(STDERR_LIMIT) as stderr, _nowhere() as nowhere:
+        ends = {"output": stdout.writing_end, "errors": stderr.writing_end, "nowhere": nowhere}
+        streams = Streams(task.source, ends[task.sinks.output], ends[task.sinks.errors])
+        program = start_program(task.words, task.environment, task.confinement, streams, launcher)
         try:
             stdout.close_writing_end()
             stderr.close_writing_end()
-            timed_out = not _drain(program, (stdout, stderr), started + timeout_seconds, cancelled)
+            timed_out = not _drain(program, (stdout, stderr), started + task.timeout_seconds, task.cancelled)
         finally:
             program.end()
         exit_code = None if timed_out else program.exit_code
@@ -208,8 +243,17 @@ def _run_built_in(
             exit_code,
             timed_out,
             time.monotonic() - started,
-            confinement.layers,
+            task.confinement.layers,
         )
+
+
+@contextmanager
+def _nowhere() -> Iterator[int]:
+    descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _was_ended(exit_code: int | None) -> bool:
@@ -303,15 +347,23 @@ class _BoundedStream:
         return Captured(head, tail, self._total, self._lines, cut_short or not self._ended)
 
 
-def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:
+def _run_with(
+    runner: Runner,
+    words: list[str],
+    environment: Mapping[str, str],
+    timeout_seconds: float,
+    source: int,
+    sinks: Sinks,
+) -> Run:
     started = time.monotonic()
+    errors = {"output": subprocess.STDOUT, "errors": subprocess.PIPE, "nowhere": subprocess.DEVNULL}[sinks.errors]
     try:
         result = runner(
             words,
             shell=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=source,
+            stdout=subprocess.DEVNULL if sinks.output == "nowhere" else subprocess.PIPE,
+            stderr=errors,
             env=dict(environment),
             timeout=timeout_seconds,
             check=False,
@@ -328,6 +380,16 @@ def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], 
         False,
         time.monotonic() - started,
     )
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """One line's result: the output of its last command, the errors of all, and the layers that each ran in."""
+    last = runs[-1]
+    if len(runs) == 1:
+        return last
+    errors = Captured.of(b"".join(run.stderr.kept for run in runs), STDERR_LIMIT, cut_short=last.stderr.cut_short)
+    layers = tuple(layer for layer in last.layers if all(layer in run.layers for run in runs))
+    return replace(last, stderr=errors, layers=layers, duration_seconds=sum(run.duration_seconds for run in runs))
 
 
 def failed_run(exit_code: int, message: str, duration_seconds: float = 0.0) -> Run:

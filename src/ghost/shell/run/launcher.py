@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from ghost.shell.run.launcher_program import ANSWER, LENGTH
 from ghost.shell.run.sandbox import Confinement, SandboxUnavailableError
@@ -33,6 +34,14 @@ _CALL_ANSWER = struct.Struct("=8sqiI")
 _RECEIVE_QUESTION, _SEND_ANSWER = 0xC0502100, 0xC0182101
 _NO_DESCRIPTOR = 0x7FFFFFFE
 """A number that no open file has: the bound on them is lower. A program that only closes it does not notice."""
+
+
+class Streams(NamedTuple):
+    """Descriptors of a program's standard streams."""
+
+    input: int
+    output: int
+    errors: int
 
 
 class StartedProgram:
@@ -139,7 +148,7 @@ class Launcher:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def start(
-        self, words: Sequence[str], environment: Mapping[str, str], confinement: Confinement, stdout: int, stderr: int
+        self, words: Sequence[str], environment: Mapping[str, str], confinement: Confinement, streams: Streams
     ) -> StartedProgram:
         """Starts a program whose path is `words[0]`. Raises `OSError` where the launcher is gone."""
         request = marshal.dumps(
@@ -158,7 +167,7 @@ class Launcher:
             here = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
             try:
                 with theirs, self._one_at_a_time:
-                    descriptors = [here, stdout, stderr, theirs.fileno()]
+                    descriptors = [here, streams.output, streams.errors, theirs.fileno(), streams.input]
                     socket.send_fds(self._socket, [LENGTH.pack(len(request))], descriptors)
                     self._socket.sendall(request)
             finally:
@@ -174,17 +183,16 @@ def start_program(
     words: Sequence[str],
     environment: Mapping[str, str],
     confinement: Confinement,
-    stdout: int,
-    stderr: int,
+    streams: Streams,
     launcher: Launcher | None = None,
 ) -> StartedProgram:
     """Start a program through the launcher, restarting the launcher if it is gone; one that is given is not."""
     if launcher is not None:
-        return launcher.start(words, environment, confinement, stdout, stderr)
+        return launcher.start(words, environment, confinement, streams)
     try:
-        return _launcher().start(words, environment, confinement, stdout, stderr)
+        return _launcher().start(words, environment, confinement, streams)
     except (BrokenPipeError, ConnectionResetError):
-        return _launcher(anew=True).start(words, environment, confinement, stdout, stderr)
+        return _launcher(anew=True).start(words, environment, confinement, streams)
 
 
 _current: list[Launcher] = []

@@ -5,10 +5,10 @@ then run Python before it executes, which the shell itself may not: it has threa
 is confined, step by step, as the request says; a step that fails ends the command before its program has begun.
 One process is always forked ahead, so that a command does not wait for that.
 
-A request is a length of four bytes, a marshalled dict, and four descriptors: the working directory, standard output,
-standard error, and the command's control socket. On the control socket the answers are a letter and a number each:
-`F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group is left;
-`L` comes with a descriptor, on which the kernel asks what the filter leaves to the shell.
+A request is a length of four bytes, a marshalled dict, and five descriptors: the working directory, standard output,
+standard error, the command's control socket, and standard input. On the control socket the answers are a letter and a
+number each: `F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group
+is left; `L` comes with a descriptor, on which the kernel asks what the filter leaves to the shell.
 Whatever the shell sends there, and the end of that socket, ends the group. The end of the shell ends every group.
 """
 
@@ -33,7 +33,7 @@ from typing import Any
 
 ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
-DESCRIPTORS = 4
+DESCRIPTORS = 5
 MOST_LEFT = 64
 
 # linux/prctl.h, linux/capability.h, linux/mount.h, linux/landlock.h
@@ -231,7 +231,7 @@ def _take(shell: socket.socket, ready: Callable[[], SpareChild]) -> RunningComma
         except OSError as failure:  # too many processes: this command's misfortune alone
             os.write(control, ANSWER.pack(b"F", failure.errno or 0))
             break
-        for descriptor in descriptors[:3]:
+        for descriptor in (*descriptors[:3], descriptors[4]):
             os.close(descriptor)
         # From the process that started this one, over a socket of the two alone.
         private_directory = marshal.loads(request)["private_directory"]  # noqa: S302
@@ -281,7 +281,7 @@ def _run_spare_child(
 
 
 def _prepare(libc: Any, launcher: int) -> None:
-    """Its own session, an empty input, and an end with the launcher."""
+    """Its own session, and an end with the launcher."""
     os.setsid()
     if libc is not None:
         _prctl(libc, b"d", PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -290,12 +290,12 @@ def _prepare(libc: Any, launcher: int) -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # what Python ignores, the program would inherit as ignored
         signal.signal(number, signal.SIG_DFL)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
 
 def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
-    """The spare process gets the directory, the output and the confinement of the command."""
+    """The spare process gets the directory, the input, the outputs and the confinement of the command."""
     os.fchdir(descriptors[0])
+    os.dup2(descriptors[4], 0)
     os.dup2(descriptors[1], 1)
     os.dup2(descriptors[2], 2)
     if request["umask"] is not None:

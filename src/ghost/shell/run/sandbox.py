@@ -72,7 +72,13 @@ class Sandbox:
 
     @contextmanager
     def confine(
-        self, name: str, words: Sequence[str], environment: Mapping[str, str], *, foreign_runner: bool = False
+        self,
+        name: str,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        profile_name: str | None = None,
+        foreign_runner: bool = False,
     ) -> Iterator[Confinement]:
         """The confinement of `words`, whose program is `name` in the policy; its private directory ends with it.
 
@@ -82,7 +88,7 @@ class Sandbox:
             yield UNCONFINED
             return
         policy = read_sandbox_policy()
-        profile = policy.profile_of(name, words[1:])
+        profile = policy.profile_of(name, words[1:], profile_name)
         kernel = this_kernel()
         nothing = "a custom runner starts it" if foreign_runner else _nothing_applies(kernel, profile, words)
         lacking = nothing or _files_stay_writable(kernel, profile)
@@ -131,7 +137,9 @@ class Sandbox:
             "capabilities": sum(1 << CAPABILITIES[capability] for capability in capabilities),
             "landlock": landlock,
             "seccomp_call": SECCOMP_CALL[kernel.machine] if profile.asks_before_writing else None,
-            "seccomp": _filter(kernel.machine, profile, profile.forks or is_script(words[0])),
+            "seccomp": _filter(
+                kernel.machine, profile, profile.forks or (is_script(words[0]) and not profile.text_only)
+            ),
         }
         files = ["landlock"] if landlocked else ["read_only_mounts"] if mounts else []
         layers = ("no_new_privs", "capabilities", *files, "seccomp")
@@ -153,6 +161,12 @@ class Sandbox:
                 rules[path] = rules.get(path, 0) | rights
 
         program = words[0]
+        if profile.text_only:
+            allow(Rights.READ, *policy.libraries, *(f"{tree}/lib" for tree in tree_of(program)))
+            allow(Rights.EXECUTE | Rights.READ, *executables(program))
+            allow(Rights.WRITE_FILE, *policy.writes)
+            allow(Rights.WRITE, *([scratch] if scratch else []))
+            return rules
         allow(Rights.READ, *policy.reads, *profile.reads, *tree_of(program))
         allow(Rights.READ, *(environment[n] for n in policy.reads_of_environment if environment.get(n)))
         allow(Rights.EXECUTE | Rights.READ, *executables(program))
@@ -212,17 +226,34 @@ class Sandbox:
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
 
 
-def ask_without_sandbox(decision: Decision) -> Decision:
-    """RISKY instead of SAFE where the command relies on a sandbox that this system does not have."""
-    if decision.classification != SAFE or decision.arguments is None or missing_sandbox() is None:
+def ask_without_sandbox(decision: Decision, *, applied: bool = True) -> Decision:
+    """RISKY instead of SAFE where a command of the line relies on a sandbox that it would not have.
+
+    `applied`: the sandbox is used where the system has one. Without, only what no table holds relies on it.
+    """
+    if decision.classification != SAFE or (applied and missing_sandbox() is None):
         return decision
-    profile = read_sandbox_policy().profile_of(decision.arguments[0], decision.arguments[1:])
+    relying = next((command for command in decision.commands if _relies_on_sandbox(command, applied=applied)), None)
+    if relying is None:
+        return decision
+    why = f"As written it only reads, but the sandbox that enforces this for {relying.program} is switched off, "
+    why += "missing on this system, or too old. Approve it if you trust the program."
+    stages = tuple(
+        replace(each, classification=RISKY, tier=3, rule=NO_SANDBOX)
+        if _relies_on_sandbox(each, applied=applied)
+        else each
+        for each in decision.stages
+    )
+    return replace(decision, classification=RISKY, tier=3, rule=NO_SANDBOX, explanation=why, stages=stages)
+
+
+def _relies_on_sandbox(command: Decision, *, applied: bool) -> bool:
+    arguments = command.arguments or ("",)
+    profile = read_sandbox_policy().profile_of(arguments[0], arguments[1:], command.profile)
+    if not applied:
+        return profile.text_only
     kernel = this_kernel()
-    if profile.runs_unconfined or (kernel.seccomp and _files_stay_writable(kernel, profile) is None):
-        return decision
-    why = f"As written it only reads, but the sandbox that enforces this for {decision.program} is missing on this  "
-    why += "system, or too old. Approve it if you trust the program."
-    return replace(decision, classification=RISKY, tier=3, rule=NO_SANDBOX, explanation=why)
+    return not (profile.runs_unconfined or (kernel.seccomp and _files_stay_writable(kernel, profile) is None))
 
 
 def _last_value(option: str, arguments: Sequence[str]) -> str | None:

@@ -28,6 +28,8 @@ class Profile:
     """Kept where root has them; an ordinary user has none."""
     raw_sockets: bool = False
     """Sends through raw sockets: keeps the capability, or needs that of the program's own file."""
+    text_only: bool = False
+    """Opens only its own libraries, whatever its words say: it asks where this profile cannot be applied."""
     landlock: bool = True
     signals: bool = True
     """May send signals, which Landlock keeps to its own processes."""
@@ -79,6 +81,7 @@ class Policy:
     reads_of_environment: tuple[str, ...]
     script_programs: tuple[str, ...]
     writes: tuple[str, ...]
+    libraries: tuple[str, ...]
     netlink: tuple[str, ...]
     limits: tuple[tuple[str, int], ...]
     denied: Mapping[str, str]
@@ -86,10 +89,13 @@ class Policy:
     fcntls: tuple[int, ...]
     locks: tuple[int, ...]
     rules: tuple[Rule, ...]
-    default: Profile
+    profiles: Mapping[str, Profile]
 
-    def profile_of(self, program: str, arguments: Sequence[str]) -> Profile:
-        return next((rule.profile for rule in self.rules if rule.holds(program, arguments)), self.default)
+    def profile_of(self, program: str, arguments: Sequence[str], named: str | None = None) -> Profile:
+        """The profile of that name, or of a program with its arguments."""
+        if named is not None:
+            return self.profiles[named]
+        return next((rule.profile for rule in self.rules if rule.holds(program, arguments)), self.profiles["default"])
 
 
 @cache
@@ -111,6 +117,7 @@ def read_sandbox_policy() -> Policy:
             reads_of_environment=tuple(system["reads_of_environment"]),
             script_programs=tuple(system["script_programs"]),
             writes=tuple(system["writes"]),
+            libraries=tuple(system["libraries"]),
             netlink=tuple(system["netlink"]),
             limits=tuple(table["limits"].items()),
             denied=table["denied"],
@@ -118,7 +125,7 @@ def read_sandbox_policy() -> Policy:
             fcntls=tuple(table["fcntls"]["denied"]),
             locks=tuple(table["fcntls"]["locks"]),
             rules=rules,
-            default=profiles["default"],
+            profiles=profiles,
         )
     except (KeyError, TypeError) as fault:
         raise ConfigurationError(f"policy/sandbox.toml is invalid: {fault!r}") from fault
