@@ -44,6 +44,9 @@ def test_ghosts_own_script_is_said_to_change_nothing_and_no_other():
         "stray",
         "--time-limit=60 --time-limit 6000",
         "--storage x",
+        "-o json | sh",
+        "-o json|sh",
+        "-o json&&id",
         "'",
     ],
 )

@@ -26,6 +26,7 @@ _PLACE: Final = lazy(r"\{(--[a-z-]+|)\}")
 _PLAIN: Final = lazy(r"[A-Za-z0-9_./:~+-]+")
 """Values that a sentence may hold: nothing that looks like words of its own."""
 _ID: Final = lazy(r"/subscriptions/[\w-]+/resourceGroups/([\w.()-]+)/providers/[\w.]+/\w+/([\w.-]+)")
+_OPERATORS: Final = "|&;<>"
 _QUERY = lazy(r"(--query )'([^']{60})[^']*'")
 _RESOURCE_ID = lazy(r"/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/[\w./-]+/([\w.-]+)")
 
@@ -99,11 +100,15 @@ def shortened(text: str) -> str:
 def _parsed(command: str) -> tuple[str, dict[str, list[str]]]:
     """Return the longest known beginning of a command and its options; values without one are those of ``""``.
 
-    A command that is not understood, or gives an option twice, has no beginning.
+    A command that is not understood, gives an option twice or is one of several has no beginning.
     """
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=_OPERATORS)
+    lexer.whitespace_split, lexer.commenters = True, ""
     try:
-        argv = shlex.split(command)
+        argv = list(lexer)
     except ValueError:
+        return "", {}
+    if any(word and set(word) <= set(_OPERATORS) for word in argv):
         return "", {}
     count = next((n for n, word in enumerate(argv) if word.startswith("-")), len(argv))
     known = {*_words().labels, *_words().effects}
