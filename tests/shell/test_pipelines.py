@@ -268,3 +268,20 @@ def test_in_private_mode_a_pipe_asks(make: Any) -> None:
     answer = ask(make(None, anonymization_enabled=True), "ss -s | sort")
     assert (answer["status"], answer["classification"]) == ("denied", RISKY)
     assert "no placeholder" in answer["message"]
+
+
+def test_timeout_before_a_command_bounds_it_alone(make: Any, program: Any) -> None:
+    program("ss", "echo begun; sleep 20")
+    answer = ask(make(), "timeout 0.5 ss -s | wc -l")
+    assert (answer["status"], answer["output"].strip(), answer["duration_seconds"] < 10) == ("completed", "1", True)
+    answer = ask(make(), "timeout 0.5s ss -s")
+    assert (answer["exit_code"], answer["output"]) == (124, "begun\n")
+    for line in (
+        "timeout 5 sh -c id",
+        "timeout -s KILL 5 ss",
+        "timeout 5",
+        "timeout x ss -s",
+        "timeout 5 timeout 5 ss",
+    ):
+        assert decide(line).classification == RISKY, line
+    assert decide("timeout 5 rm -rf /").classification == FORBIDDEN

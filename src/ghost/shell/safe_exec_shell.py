@@ -29,7 +29,7 @@ from ghost.shell.judge.value_types import Roots
 from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.record.command_output import Output, PipeError, no_output, passed_on, process_output
 from ghost.shell.record.kept_output import TOO_LONG, KeptOutput, keep
-from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, joined, run
+from ghost.shell.run.execution import TIMED_OUT, Programs, Run, Runner, child_environment, failed_run, joined, run
 from ghost.shell.run.sandbox import NO_SANDBOX, Sandbox, SandboxUnavailableError, ask_without_sandbox
 from ghost.shell.run.warm_az import WarmAz
 
@@ -356,8 +356,10 @@ class SafeExecShell:
         given: bytes | None = None
         runs: list[Run] = []
         for at, command in enumerate(decision.commands, start=1):
-            seconds = timeout_seconds if at == 1 else max(0.0, deadline - time.monotonic())
-            finished = self._run_command(command, seconds, cancelled, given)
+            left = timeout_seconds if at == 1 else max(0.0, deadline - time.monotonic())
+            finished = self._run_command(command, min(left, command.time_limit or left), cancelled, given)
+            if finished.run is not None and finished.run.timed_out and (command.time_limit or left) < left:
+                finished = _Finished(replace(finished.run, exit_code=TIMED_OUT, timed_out=False), None)
             if finished.run is None:
                 return replace(finished, runs=tuple(runs))
             runs.append(finished.run)

@@ -30,6 +30,8 @@ from ghost.shell.policy_tables import policy_table
 TEXT_ONLY = "filter"
 """The sandbox profile of what passes text on."""
 
+_TIME_LIMIT = lazy(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)([smh]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _ASSIGNMENT = lazy(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -94,8 +96,11 @@ def _judge_stage(stage: Stage, roots: Roots, before: Sequence[Stage] = ()) -> De
             return _cannot_run(
                 stage.words, "pattern: environment", f"{why} Only listed ones are allowed there: LC_ALL=C"
             )
+    time_limit = None
+    if words[0] == "timeout" and len(words) > 2 and (limit := _TIME_LIMIT.fullmatch(words[1])):
+        time_limit, words = float(limit[1]) * _UNITS[limit[2]], words[2:]  # the shell itself ends the command then
     judged = _judge_behind_pipe(words, roots, before) if before else _judge_words(words, roots)
-    return replace(judged, variables=(*judged.variables, *variables), sinks=stage.sinks)
+    return replace(judged, variables=(*judged.variables, *variables), sinks=stage.sinks, time_limit=time_limit)
 
 
 def _judge_behind_pipe(words: tuple[str, ...], roots: Roots, before: Sequence[Stage]) -> Decision:

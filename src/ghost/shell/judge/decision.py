@@ -48,6 +48,8 @@ class Decision:
     variables: tuple[tuple[str, str], ...] = ()
     hardening: tuple[str, ...] = ()
     sinks: Sinks = TO_READER
+    time_limit: float | None = None
+    """Seconds, from `timeout SECONDS` before the command."""
     profile: str | None = None
     stages: tuple[Decision, ...] = ()
 

@@ -32,6 +32,7 @@ STDERR_LIMIT = 256 * 1024
 SYSTEM_DIRS = (Path("/usr/bin"), Path("/bin"), Path("/usr/sbin"), Path("/sbin"))
 CAPTURE_ENGINE = ("-I", "-m", "ghost.pcap")
 NOT_FOUND = 127
+TIMED_OUT = 124  # as timeout(1) says it
 NOT_EXECUTABLE = 126
 
 _READ_SIZE = 1 << 16
@@ -258,7 +259,7 @@ def _nowhere() -> Iterator[int]:
 
 def _was_ended(exit_code: int | None) -> bool:
     """Whether a program was ended while it ran: at its deadline, by a signal, or by `timeout` in its place."""
-    return exit_code is None or exit_code < 0 or exit_code == 124 or exit_code > 128
+    return exit_code is None or exit_code < 0 or exit_code == TIMED_OUT or exit_code > 128
 
 
 def _failed(exit_code: int | None) -> bool:
