@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from ghost.errors import UsageError
 from ghost.records import Clock, Head, SystemClock, isoformat, valid_session_id
 from ghost.redaction import Placeholders, redact
 from ghost.shell.gate import GateOutcome, HitlCallback, ask_for_approval
-from ghost.shell.judge.classification import decide
+from ghost.shell.judge.classification import TEXT_ONLY, decide
+from ghost.shell.judge.command_line import parse
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
 from ghost.shell.judge.explanation import explain
 from ghost.shell.judge.forbidden_commands import foreign_file
@@ -297,7 +299,7 @@ class SafeExecShell:
         decision = decide(command, self._roots)
         if decision.classification == FORBIDDEN or decision.refused_unasked:
             return decision
-        if (foreign := self._foreign_file(command)) is not None:
+        if (foreign := self._foreign_file(command, decision)) is not None:
             rule = "forbidden: other files"
             return replace(decision, classification=FORBIDDEN, tier=0, rule=rule, explanation=foreign)
         unknown = next(filter(None, (each.unknown(command) for each in self._restorers())), None)
@@ -319,11 +321,13 @@ class SafeExecShell:
             problem="unsupported_syntax",
         )
 
-    def _foreign_file(self, command: str) -> str | None:
+    def _foreign_file(self, command: str, decision: Decision) -> str | None:
         """Why a command may read a file outside those of this investigation."""
         if self._reads_only is None or decide(command, self._reads_only).classification == SAFE:
             return None
-        why = foreign_file(command, self._is_own_file)
+        opens_none = [stage.profile == TEXT_ONLY for stage in decision.stages]
+        segments = [words for words, none in zip_longest(parse(command).segments, opens_none) if not none]
+        why = foreign_file(segments, self._is_own_file)
         places = ", ".join(map(str, self._reads_only))
         return why and (
             f"Refused: {why} An investigation reads files only in {places}, and this session's in "

@@ -428,13 +428,13 @@ def credential_behind(words: Sequence[str]) -> Refusal | None:
     return None
 
 
-def foreign_file(command: str, is_own: Callable[[str], bool]) -> str | None:
-    """Why a command that is not SAFE may read a file that is not `is_own` (a real path), as a sentence.
+def foreign_file(segments: Iterable[Sequence[str]], is_own: Callable[[str], bool]) -> str | None:
+    """Why one of the commands of a line that is not SAFE may read a file that is not `is_own` (a real path).
 
     Each piece of a word that names something on the disk counts. What code opens cannot be told, so it is not run.
     """
     policy = _policy()
-    for segment in filter(None, parse(command).segments):
+    for segment in filter(None, segments):
         if _tells_no_content(segment):
             continue
         if code := next((name for name in _programs(segment) if name in policy.shells | policy.interpreters), None):
