@@ -247,24 +247,27 @@ class SafeExecShell:
         interrupted = None
         results: list[_Finished | BaseException] = [KeyboardInterrupt()] * len(begun)
         cancelled, cancel = os.pipe()
+        # Not `join`: of a thread whose join was interrupted Python 3.11 says that it has ended (bpo-45274).
+        ended = [threading.Event() for _ in begun]
 
         def work(place: int) -> None:
             each = begun[place]
             results[place] = _caught(partial(self._run, each.outcome.decision, each.timeout_seconds, cancelled))
+            ended[place].set()
 
         threads = [threading.Thread(target=work, args=(place,)) for place in range(len(begun))]
         try:
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                thread.join()
+            for each in ended:
+                each.wait()
         except KeyboardInterrupt as interrupt:
             interrupted = interrupt
             os.write(cancel, b"x")
         finally:
-            for thread in threads:
+            for thread, each in zip(threads, ended, strict=True):
                 if thread.ident is not None:
-                    thread.join()
+                    each.wait()
             os.close(cancelled)
             os.close(cancel)
         return results, interrupted
