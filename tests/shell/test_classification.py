@@ -176,11 +176,11 @@ def test_how_a_word_is_quoted_does_not_change_the_verdict(command: str) -> None:
 
 
 def test_curl_is_hardened_and_names_the_host_to_resolve() -> None:
-    decision = decide("curl -s https://example.com:8443/x")
+    decision = decide("curl -s https://example.com:8443/health")
 
     assert decision.arguments == (
         *("curl", "-q", "--proto", "=http,https", "--proto-redir", "=http,https", "--max-redirs", "5"),
-        *("-s", "https://example.com:8443/x"),
+        *("-s", "https://example.com:8443/health"),
     )
     assert decision.hosts == ("example.com",)
     assert decide("curl http://[2001:db8::1]:80/").hosts == ("2001:db8::1",)

@@ -1,17 +1,35 @@
-"""A URL is fetched unasked where its path and query only read, however its verbs and credentials are spelled."""
+"""A URL is fetched unasked where its path and query are on the list of what only reads, on every host."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 from ghost.shell.judge.network.request_urls import fault_of_url
 from tests.each_row import each
 
-ANYWHERE = [
-    "https://www.example.com",
-    "http://10.0.0.4",
-    "http://localhost:8080",
-    "http://web",
-    "http://a.example:9000",
+GETS = [
+    json.loads(line)
+    for line in (Path(__file__).parent.parent / "corpora" / "http_gets.jsonl").read_text(encoding="utf-8").splitlines()
 ]
+
+
+def test_no_get_that_acts_is_fetched_unasked_and_most_everyday_reads_are() -> None:
+    """The reads are as people type them; of data by an application's own names nobody can tell, and they ask."""
+    acts = [row["url"] for row in GETS if row["expected"] == "RISKY"]
+    reads = [row["url"] for row in GETS if row["expected"] == "SAFE"]
+    asked = [url for url in reads if fault_of_url(url) is not None]
+
+    assert len(acts) >= 100
+    assert len(reads) >= 70
+    assert [url for url in acts if fault_of_url(url) is None] == []
+    assert len(asked) <= len(reads) * 15 // 100, asked
+
+
+def test_a_public_site_is_known_by_its_name_at_its_usual_port_alone() -> None:
+    assert fault_of_url("https://github.com/curl/curl/releases") is None
+    assert fault_of_url("https://github.com:9000/curl/curl/releases") is not None
+    assert fault_of_url("https://github.com.example/curl/curl/releases") is not None
 
 
 @each(
@@ -38,88 +56,6 @@ ANYWHERE = [
     ],
 )
 def test_text_in_a_url_asks_however_it_is_encoded(rest: str, is_fine: bool) -> None:
-    assert (fault_of_url(f"https://www.example.com{rest}") is None) is is_fine
+    fault = fault_of_url(f"https://www.example.com{rest}") or ""
 
-
-@each("origin", ANYWHERE)
-@each(
-    "rest",
-    [
-        *("/reboot", "/reboot.cgi", "/cgi-bin/REBOOT.CGI", "/reboot.htm", "/goform/SysToolReboot", "/restart.php"),
-        *("/shutdown.asp", "/stop", "/doRestart", "/restart_service", "/reboot-device", "/%72eboot.cgi", "/x/;reboot"),
-        *("/relay/0/on", "/restart/7", "/manager/text/undeploy?path=/app", "/api/restartNow/1"),
-    ],
-)
-def test_a_verb_in_a_path_asks_in_any_spelling(origin: str, rest: str) -> None:
-    assert fault_of_url(f"{origin}{rest}") is not None
-
-
-@each("origin", ANYWHERE)
-@each(
-    "query",
-    [
-        *("cmnd=Power%20off", "turn=off", "1=OFF", "action=UNLOAD&core=c1", "methodName=shutdown", "__debugger__=yes"),
-        *("cmd=id", "action=delete", "action=purge", "query=SELECT%20*%20FROM%20users", "q=SELECT+1", "do=reboot"),
-        *("q=DROP%20TABLE%20x", "reboot", "doRestart=1", "op=REBOOT", "x=%2572eboot"),
-        *("api_key=0123456789abcdef", "token=abc", "sig=QWxhZGRpbg%3D%3D", "X-Amz-Signature=00", "access_token=x"),
-        *("code=abcDEF0123456789abcDEF", "Password=x", "client%5Fsecret=x"),
-        *("d=root:x:0:0:root", "d=root%3Ax%3A0%3A0", "d=cm9vdDp4OjA6MDpyb290Oi9yb290Oi9iaW4vYmFzaA", f"d={'0af1' * 9}"),
-        f"d={'a-' * 300}",
-    ],
-)
-def test_a_query_that_acts_or_carries_a_credential_or_data_asks(origin: str, query: str) -> None:
-    assert fault_of_url(f"{origin}/status?{query}") is not None
-
-
-@each("origin", ANYWHERE)
-@each(
-    "path",
-    [
-        *("/id_rsa", "/server.key", "/privkey.pem", "/backup.sql", "/backup-2024.tar.gz", "/cgi-bin/config.exp"),
-        *("/secrets.yml", "/x/web.config", "/terraform.tfstate", "/wp-config.php.bak", "/index.php~", "/heapdump"),
-        *("/connectors/pg/config", "/db.sqlite3", "/.git/config", "/root:x:0:0:root", "/etc/passwd"),
-    ],
-)
-def test_a_file_of_keys_dumps_or_settings_asks(origin: str, path: str) -> None:
-    assert fault_of_url(f"{origin}{path}") is not None
-
-
-@each(
-    "url",
-    [
-        *(
-            "https://example.com/docs/restart-policy",
-            "https://example.com/search?q=dns+timeout",
-            "https://ipinfo.io/json",
-        ),
-        *("https://letsencrypt.org/certs/isrgrootx1.pem", "https://github.com/curl/curl/releases"),
-        *("https://dns.google/resolve?name=example.com&type=A", "https://example.com/index.php?action=view"),
-        *("http://10.0.0.5:9090/api/v1/query?query=up", "http://10.0.0.5/orders/health", "http://web/index.html"),
-        *("http://10.0.0.5:8080/actuator/health/readiness", "http://localhost:9115/probe?target=x&module=tcp"),
-        *("http://localhost:9100/metrics", "http://[fd00::4]:8080/healthz?verbose", "http://a.example:9000/-/ready"),
-    ],
-)
-def test_an_ordinary_page_or_a_question_about_health_is_a_read(url: str) -> None:
-    assert fault_of_url(url) is None
-
-
-@each(
-    "url",
-    [
-        *(
-            "http://10.0.0.9/api/rawdata",
-            "http://10.0.0.9/json/close/A",
-            "http://web.internal/listDatabases",
-            "http://a.example:8265/api/jobs/",
-        ),
-        *(
-            "http://10.0.0.9.nip.io/x",
-            "http://203.0.113.9/x",
-            "http://10.0.0.9/health?cb=%2Fx%2Fy",
-            "http://10.0.0.9/status?x=1",
-        ),
-        *("http://10.0.0.9/a/b/c/d/e/health", "http://localhost:9115/probe?target=http://a/b"),
-    ],
-)
-def test_of_an_address_a_private_name_or_an_odd_port_only_what_is_listed_is_asked(url: str) -> None:
-    assert fault_of_url(url) is not None
+    assert ("data" in fault or "percent escapes" in fault) is not is_fine

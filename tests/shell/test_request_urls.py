@@ -89,10 +89,10 @@ def test_a_url_that_is_accepted_has_the_host_that_is_written(path: str) -> None:
     "url",
     [
         "http://a.example",
-        "HTTPS://A.example:8443/x?y=z#f",
+        "HTTPS://A.example:8443/status?verbose=1#f",
         "http://a.example./",
         "http://[2001:db8::1]:80/",
-        "http://a.example/~x/%20",
+        "http://a.example//status/",
         "ifconfig.me",
         "a.example/ip",
     ],

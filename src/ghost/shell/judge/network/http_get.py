@@ -1,17 +1,15 @@
-"""Which paths and queries of a URL only read: `policy/http_get.toml`, by words in any spelling.
+"""Which paths and queries of a URL only read: `policy/http_get.toml`, a closed list for every host.
 
-Everywhere: no verb that acts, no credential, no statement, no file of keys, nothing that looks like data carried out.
-Where an address is written out, a name is private or a port unusual, a console or a device may answer, and what its
-verbs are nobody knows: there only listed paths are asked, mostly about health.
+A GET should change nothing; devices, consoles and badly built services act on one, and no list of their verbs is
+complete. So what is not on the list asks, and so does anything that looks like data carried out.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from ghost.patterns import lazy
@@ -24,69 +22,27 @@ from ghost.shell.judge.network.exfiltration import (
 )
 from ghost.shell.policy_tables import policy_table
 
-_WORD = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-"""SysToolReboot, reboot.cgi and REBOOT_NOW, taken apart."""
-_LETTERS = lazy(r"[^a-z0-9]")
 _DECODINGS = 8
-
-
-class _Query(NamedTuple):
-    commands: frozenset[str]
-    readers: frozenset[str]
-    read: frozenset[str]
-    statement: re.Pattern[str]
-    credentials: frozenset[str]
-    keys: frozenset[str]
-    key_length: int
-
-
-class _Private(NamedTuple):
-    names: re.Pattern[str]
-    ports: frozenset[int]
-    health: frozenset[str]
-    through: frozenset[str]
-    plain: re.Pattern[str]
-    keys: frozenset[str]
-    value: re.Pattern[str]
+_WEB_PORTS = (None, 80, 443)
 
 
 class _Policy(NamedTuple):
-    strong: frozenset[str]
-    acts: frozenset[str]
-    objects: frozenset[str]
-    programs: frozenset[str]
-    query: _Query
-    secret_file: re.Pattern[str]
-    public_pem: re.Pattern[str]
-    private: _Private
+    reads: re.Pattern[str]
+    sites: frozenset[str]
+    site_path: re.Pattern[str]
+    query: Mapping[str, re.Pattern[str]]
+    """The values of each key."""
 
 
 @cache
 def _policy() -> _Policy:
     table = policy_table("http_get.toml")
-    acts, files = table["acts"], table["files"]
     return _Policy(
-        strong=frozenset(acts["strong"].split()),
-        acts=frozenset(f"{acts['strong']} {acts['weak']}".split()),
-        objects=frozenset(acts["objects"].split()),
-        programs=frozenset(acts["programs"].split()),
-        query=_Query(**_parsed(table["query"], patterns=("statement",))),
-        secret_file=lazy(files["secret"]),
-        public_pem=lazy(files["public_pem"]),
-        private=_Private(
-            **{
-                **_parsed(table["private"], patterns=("names", "plain", "value")),
-                "ports": frozenset(map(int, table["private"]["ports"].split())),
-            }
-        ),
+        reads=lazy(table["path"]["reads"]),
+        sites=frozenset(table["sites"]["names"].split()),
+        site_path=lazy(table["sites"]["path"]),
+        query={key: lazy(values, re.I) for keys, values in table["query"].items() for key in keys.split()},
     )
-
-
-def _parsed(rows: Mapping[str, Any], patterns: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        name: lazy(row) if name in patterns else frozenset(row.split()) if isinstance(row, str) else row
-        for name, row in rows.items()
-    }
 
 
 def fault_of_request(host: str, port: int | None, rest: str) -> str | None:
@@ -103,13 +59,12 @@ def fault_of_request(host: str, port: int | None, rest: str) -> str | None:
     pairs = [(fully_decoded(name), fully_decoded(value.replace("+", " "))) for name, value in _pairs(query)]
     if decoded is None or any(name is None or value is None for name, value in pairs):
         return "is encoded again and again, so what it asks for cannot be seen"
-    segments = [segment for segment in re.split("[/;]", decoded) if segment not in ("", ".", "..")]
+    segments = [segment for segment in re.split("[/;]", decoded) if segment not in ("", ".")]
     known = [(name or "", value or "") for name, value in pairs]
     return (
         _fault_of_content(decoded, segments, known)
-        or _fault_of_path(segments)
-        or next(filter(None, (_fault_of_pair(name, value) for name, value in known)), None)
-        or (_fault_of_private(host, segments, known) if _is_private(host, port) else None)
+        or _fault_of_path(host, port, "/".join(part for part in decoded.split("/") if part not in ("", ".")))
+        or _fault_of_query(known)
     )
 
 
@@ -129,10 +84,6 @@ def _pairs(query: str) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
-
-
 def _fault_of_content(path: str, segments: list[str], pairs: list[tuple[str, str]]) -> str | None:
     if (
         holds_content(path)
@@ -146,84 +97,21 @@ def _fault_of_content(path: str, segments: list[str], pairs: list[tuple[str, str
     return None
 
 
-def _fault_of_path(segments: list[str]) -> str | None:
-    if not segments:
+def _fault_of_path(host: str, port: int | None, path: str) -> str | None:
+    plain = _policy()
+    is_site = host.lower().removesuffix(".") in plain.sites and port in _WEB_PORTS
+    if not path or plain.reads.fullmatch(path) or (is_site and plain.site_path.fullmatch(path)):
         return None
-    plain = _policy()
-    *above, last = segments
-    for segment in above:
-        if _acts(segment, plain.strong):
-            return f"asks for {segment[:80]}, which acts"
-    named = next((segment for segment in reversed(segments) if not segment.isdecimal()), last)
-    if _acts(named, plain.acts) or _acts(last, plain.acts):
-        return f"asks for {named[:80]}, which acts"
-    if above and last[-1].isdecimal() and "." not in last and _LETTERS.sub("", above[-1].lower()) in plain.acts:
-        return f"asks for {above[-1][:80]} of {last[:80]}, which acts"
-    name = last.lower()
-    if plain.secret_file.fullmatch(name) or (name.endswith(".pem") and not plain.public_pem.fullmatch(name)):
-        return f"asks for {last[:80]}, a file of a type that holds keys, dumps or settings"
-    return next((f"asks for {part[:80]} with settings" for part in above if part.lower() == "connectors"), None)
+    return (
+        f"asks for /{path[:80]}, and a GET may act: only listed paths about health, versions and metrics, "
+        "and static files, are SAFE"
+    )
 
 
-def _acts(segment: str, verbs: frozenset[str]) -> bool:
-    """Whether a segment is a verb: alone, in what a server runs, or with none but its object beside it."""
-    plain = _policy()
-    name, dot, extension = segment.rpartition(".")
-    is_run = bool(dot) and extension.lower() in plain.programs
-    stem = name if is_run else segment
-    if _LETTERS.sub("", stem.lower()) in verbs:
-        return True
-    words = _words(stem)
-    found = [word for word in words if word in verbs]
-    if found and all(word in verbs or word in plain.objects for word in words):
-        return True
-    if not any(word in plain.strong for word in found) and not (found and is_run and len(words) <= 2):
-        return False
-    joined_by_hyphens = "-" in stem and not is_run
-    return not joined_by_hyphens or all(word in plain.acts or word in plain.objects for word in words)
-
-
-def _fault_of_pair(name: str, value: str) -> str | None:
-    plain, query = _policy(), _policy().query
-    key = _LETTERS.sub("", name.lower())
-    words = set(_words(name))
-    if key in query.credentials or any(key.endswith(end) for end in ("token", "secret", "password", "apikey")):
-        return f"carries a credential, {name[:40]}=..., which logs and histories keep"
-    if key in query.keys and len(value) >= query.key_length:
-        return f"carries what may be a credential, {name[:40]}=..., which logs and histories keep"
-    if key in query.commands and not (key in query.readers and value.lower() in query.read):
-        return f"carries a command, {name[:40]}={value[:40]}"
-    if (words | {key}) & plain.strong:
-        return f"carries a command, {name[:80]}"
-    if query.statement.match(value + " "):
-        return f"carries a statement, {name[:40]}={value[:40]}"
-    spelled = {_LETTERS.sub("", value.lower()), *_words(value)}
-    return f"carries a command, {name[:40]}={value[:40]}" if spelled & plain.acts else None
-
-
-def _is_private(host: str, port: int | None) -> bool:
-    private = _policy().private
-    bare = host.strip("[]").removesuffix(".")
-    if port is not None and port not in private.ports:
-        return True
-    try:
-        ipaddress.ip_address(bare)
-    except ValueError:
-        return private.names.fullmatch(bare) is not None
-    return True
-
-
-def _fault_of_private(host: str, segments: list[str], pairs: list[tuple[str, str]]) -> str | None:
-    private = _policy().private
-    lowered = [segment.lower() for segment in segments]
-    listed = all(segment in private.through or segment in private.health for segment in lowered)
-    ends_in_health = bool(lowered) and lowered[-1] in private.health and len(lowered) <= 5
-    if not listed and not (ends_in_health and all(private.plain.fullmatch(segment) for segment in lowered)):
-        return (
-            f"asks {host} for /{'/'.join(segments)[:80]}; of an address, a private name or an unusual port "
-            "only pages about health, versions and metrics are SAFE"
-        )
-    for name, value in pairs:
-        if _LETTERS.sub("_", name.lower()) not in private.keys or not private.value.fullmatch(value):
-            return f"asks {host} with {name[:40]}={value[:40]}, which is not known to be harmless there"
+def _fault_of_query(pairs: list[tuple[str, str]]) -> str | None:
+    keys = [name.lower() for name, _ in pairs]
+    for key, (name, value) in zip(keys, pairs, strict=True):
+        values = _policy().query.get(key)
+        if values is None or not values.fullmatch(value) or keys.count(key) > 1:
+            return f"has a query with {name[:40]}={value[:40]}, which is not known to be harmless, and a GET may act"
     return None
