@@ -21,7 +21,7 @@ _FILTER = lazy(
 )
 """A filter that names fields and texts."""
 _TWO_NAMES = lazy(r"(?<![\w.'`])[A-Za-z_]\w*+\.[A-Za-z_]\w*+(?![\w.\[(])")
-_A_TAG = lazy(r"\btags\.[A-Za-z_]\w*+(?!\s*[.\[(])")
+_A_TAG = lazy(r"\b(?:keys|length)\(tags\)|\btags\.[A-Za-z_]\w*+(?!\s*[.\[(])")
 _RENAMES_TAGS = lazy(r'tags"?\s*:|\\')
 
 
@@ -79,7 +79,7 @@ class FreeFields:
         if "\\" not in query and not known.stem.search(query.lower()):
             return None
         if not _RENAMES_TAGS.search(query):
-            query = _A_TAG.sub("tags", query)
+            query = _A_TAG.sub("name", query)
         named = next((name for name in fields_named(query) if name.lower() in known.by_name), None)
         if named is None:
             return None
