@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -272,6 +273,28 @@ def test_a_single_commands_records_are_shown_and_verified_by_their_id(tmp_path):
     assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 0
     audit.write_bytes(audit.read_bytes()[:-1])
     assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 1
+
+
+def test_a_record_edited_with_its_head_is_found_by_the_head_that_was_printed(tmp_path):
+    printed = ghost("shell", "run", "rm -rf /", cwd=tmp_path).stderr
+    head = re.search(r"^\[Shell\] audit head (1:[0-9a-f]{64})$", printed, re.M)[1]
+    told = ghost("audit", "verify", "last", "--head", head, cwd=tmp_path)
+    assert told.returncode == 0
+    assert f"OK    given head: 1 record with the hash {head[2:]}\n" in told.stdout
+    assert ghost("audit", "verify", "last", "--head", head[2:], cwd=tmp_path).returncode == 0
+    assert ghost("audit", "verify", "last", "--head", f"2:{head[2:]}", cwd=tmp_path).returncode == 1
+    assert "write COUNT:HASH" in ghost("audit", "verify", "last", "--head", "x", cwd=tmp_path).stdout
+    audit = next((tmp_path / "audit").glob("shell_audit_*.jsonl"))
+    edited = audit.read_bytes().replace(b"rm -rf /", b"rm -rf x")
+    audit.write_bytes(edited)
+    sha256 = hashlib.sha256(edited.rstrip(b"\n")).hexdigest()
+    Path(f"{audit}.head").write_text(json.dumps({"count": 1, "sha256": sha256}))
+    assert ghost("audit", "verify", "last", cwd=tmp_path).returncode == 0
+    told = ghost("audit", "verify", "last", "--head", head, cwd=tmp_path)
+    assert told.returncode == 1
+    assert "line 1 is not the record that was written there" in told.stdout
+    as_json = json.loads(ghost("shell", "run", "rm -rf /", "--json", cwd=tmp_path).stdout)
+    assert ghost("audit", "verify", "last", "--head", as_json["audit_head"], cwd=tmp_path).returncode == 0
 
 
 def test_a_refused_command_says_why(tmp_path):

@@ -24,7 +24,7 @@ def test_explain_prints_parse_rule_and_the_way_to_be_safe(capsys: pytest.Capture
 
 
 def test_explain_prints_what_a_safe_command_runs_with(capsys: pytest.CaptureFixture[str]) -> None:
-    explain("curl -sI https://a.example/x", as_json=False)
+    explain("curl -sI https://a.example/health", as_json=False)
 
     out = capsys.readouterr().out
     assert "tier:           passes all" in out

@@ -16,7 +16,7 @@ from ghost.agent.startup import Orphan, choose_and_clean, find_orphans
 from ghost.agent.tool_arguments import tool_declarations
 from ghost.agent.tools import Tools
 from ghost.agent.turns import TurnLog, read_conversation, recorded_symptom, without_secrets
-from ghost.agent.verification import Check, verify_commands, verify_session
+from ghost.agent.verification import Check, verify_commands, verify_head, verify_session
 
 __all__ = [
     "ANSWER_PROMPT",
@@ -53,6 +53,7 @@ __all__ = [
     "tag_of",
     "tool_declarations",
     "verify_commands",
+    "verify_head",
     "verify_session",
     "without_secrets",
     "write_report",

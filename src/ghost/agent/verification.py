@@ -14,7 +14,7 @@ from ghost.agent.rca_report import file_sha256
 from ghost.agent.report_path import differences, paths_of
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
-from ghost.records import Head, read_json, verify
+from ghost.records import Head, read_json, read_lines, verify
 from ghost.shell import FORBIDDEN
 from ghost.text import map_text, plural
 
@@ -82,6 +82,21 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     if paths.turns.exists():
         checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
     return checks
+
+
+def verify_head(paths: SessionPaths, given: str) -> Check:
+    """Check that the audit holds the record of a head that somebody kept elsewhere: COUNT:HASH or the last HASH."""
+    audit = paths.shell_audit
+    form = re.fullmatch(r"(?:([0-9]{1,9}):)?([0-9a-f]{64})", given.strip().lower())
+    if form is None:
+        return Check(
+            "given head", "not read", (f"{given[:80]!r} is no head; write COUNT:HASH as `shell run` printed it.",)
+        )
+    count = int(form[1]) if form[1] else sum(1 for _ in read_lines(audit))
+    result = verify(audit, Head(count, form[2]))
+    follow = f", {plural(result.head.count - count, 'record')} came later" if result.head.count > count else ""
+    detail = f"{plural(count, 'record')} with the hash {form[2]}{follow}"
+    return Check("given head", detail, (*result.errors, *(() if count else ("a head of no record proves nothing.",))))
 
 
 def _whole_outputs(paths: SessionPaths) -> list[Check]:

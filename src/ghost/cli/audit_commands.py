@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ghost import __version__
-from ghost.agent import Check, Evidence, SessionPaths, Workspace, tag_of
+from ghost.agent import Check, Evidence, SessionPaths, Workspace, tag_of, verify_head
 from ghost.cli.session_records import Recorded, option_of, recorded
 from ghost.cli.terminal import line_width
 from ghost.config import Settings
@@ -303,11 +303,11 @@ def _list_of(checks: list[Check]) -> list[dict[str, Any]]:
     return [{"name": c.name, "ok": c.ok, "detail": c.detail, "problems": list(c.problems)} for c in checks]
 
 
-def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> int:
-    """Verify a session. Returns exit status 0, or 1 where a check fails."""
+def check(session_id: str, workspace_option: Path | None, *, as_json: bool, head: str | None = None) -> int:
+    """Verify a session, and against a `head` kept elsewhere. Returns exit status 0, or 1 where a check fails."""
     records = _open_records(session_id, workspace_option)
     session_id = records.paths.session_id
-    checks = records.checks()
+    checks = [*records.checks(), *([verify_head(records.paths, head)] if head is not None else [])]
     ok = all(check.ok for check in checks)
     cut_off = [record for record in Evidence(records.paths.shell_audit).values() if _is_interrupted(record)]
     if as_json:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ghost.cli.shell_options import ShellPrograms, error_text, lab_programs
 from ghost.config import Settings
@@ -21,6 +21,9 @@ from ghost.records import SystemClock, new_session_id
 from ghost.shell import HitlCallback, HitlDecision, missing_sandbox
 from ghost.shell import explain as explained
 from ghost.text import visible
+
+if TYPE_CHECKING:
+    from ghost.shell import SafeExecShell
 
 _FAILED = 1
 
@@ -59,8 +62,9 @@ def run(
     except KeyboardInterrupt:
         sys.stderr.write(f"[Shell] interrupted: {visible(gate.command)}  (audit: {session_id}_001)\n")
         raise
+    head = _head_of(shell) if response.get("audit_written", True) else None
     if as_json:
-        print(json.dumps(response, ensure_ascii=False, indent=2))
+        print(json.dumps({**response, "audit_head": head}, ensure_ascii=False, indent=2))
     else:
         sys.stdout.write(_ending(visible(str(response["output"]), keep="\n\t")))
         sys.stderr.write(_ending(visible(str(response["stderr"]), keep="\n\t")))
@@ -70,6 +74,10 @@ def run(
             f"[Shell] {response['classification']} — {response['action'] or response['error']}"
             f"{'  (audit: ' + response['audit_id'] + ')' if is_on_record else ''}\n"
         )
+        if head:
+            from ghost.cli.terminal import to_stderr
+
+            to_stderr().print(f"[Shell] audit head {head}", style="dim", markup=False, soft_wrap=True)
         told = response["output_metadata"]
         if "full_output" in told:
             sys.stderr.write(f"[Shell] shown in part; all of it: ghost audit show {session_id} 1\n")
@@ -84,6 +92,11 @@ def run(
     if response["status"] != "completed" or exit_code is None:
         return _FAILED
     return exit_code if 0 <= exit_code <= 255 else _FAILED
+
+
+def _head_of(shell: SafeExecShell) -> str | None:
+    head = shell.audit_head
+    return f"{head.count}:{head.sha256}" if head.count else None
 
 
 def _ask(command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:

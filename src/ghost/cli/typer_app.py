@@ -462,14 +462,24 @@ def audit_show(
 
 
 @audit_app.command("verify", epilog=_examples("ghost audit verify last"))
-def audit_verify(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+def audit_verify(
+    session: SessionArgument,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", metavar="HASH", help="A head that `ghost shell run` printed: COUNT:HASH, or the last HASH."
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
     """Check the hash chains and every citation of a session.
 
     Exit status 1 where a check fails.
     """
     from ghost.cli.audit_commands import check
 
-    raise typer.Exit(check(session, workspace, as_json=json_))
+    raise typer.Exit(check(session, workspace, as_json=json_, head=head))
 
 
 @audit_app.command("export", epilog=_examples("ghost audit export last --output case-4711.zip"))
