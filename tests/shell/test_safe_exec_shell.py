@@ -22,6 +22,7 @@ from ghost.errors import UsageError
 from ghost.records import Head, read_json, read_records, verify
 from ghost.redaction import Placeholders, for_outside
 from ghost.shell import HitlDecision, SafeExecShell
+from ghost.shell.judge.classification import decide
 from ghost.shell.run.execution import STDOUT_LIMIT
 from tests.exhaustive import EXHAUSTIVE, sample
 
@@ -653,6 +654,10 @@ def test_every_refusal_says_why_and_what_to_do_instead(make: Any) -> None:
         assert response["status"] in ("error", "denied"), command
         assert words in response["message"], (command, response["message"])
         assert not command.strip() or records(deny)[-1]["message"] == response["message"]
+        assert not command.strip() or decide(command).explanation.split(". ")[0] in response["message"], command
+    slow = ask(make(approve), "sleep 9", timeout_seconds=0.2)
+    assert slow["error"] == "timeout"
+    assert decide("sleep 9").explanation in slow["message"]
     assert "Nobody approved it" in ask(make(None), "az vm restart -g rg -n vm")["message"]
 
 

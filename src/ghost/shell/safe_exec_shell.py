@@ -507,7 +507,9 @@ class SafeExecShell:
         return f"{said}{self._instead(outcome)}"
 
     def _failure(self, error: str | None, outcome: GateOutcome) -> str | None:
-        return None if error is None else _REASONS.get(error) or self._instead(outcome)
+        if error is None or error not in _REASONS:
+            return error and self._instead(outcome)
+        return f"{_REASONS[error]} {outcome.decision.explanation}"
 
     def _instead(self, outcome: GateOutcome) -> str:
         """The explanation of the verdict, with the nearest SAFE command or what makes the line run at all."""

@@ -44,8 +44,7 @@ _SPACE = lazy(r"\s+")
 
 _DESTROYS = "Refused: {what}. Nothing in a network investigation needs it, so there is no prompt."
 _CREDENTIALS = (
-    "Refused: {path} holds credentials, and the output of a command goes to the model. "
-    "There is no prompt; read it yourself if you must."
+    "Refused: {path} holds credentials, which no command may print. There is no prompt; read it yourself if you must."
 )
 
 

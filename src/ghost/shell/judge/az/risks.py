@@ -76,7 +76,7 @@ class Risks:
         verb = next((self.verbs[word] for word in reversed(words) if word in self.verbs), None)
         why = self.of_reading(path)
         if why is not None and (verb is None or words[-1] not in self.verbs or why.startswith("prints")):
-            return f"may only read, but {why}; the output would go to the model"
+            return f"may only read, but {why}"
         return verb
 
 
