@@ -142,11 +142,26 @@ def test_a_child_that_holds_the_pipe_open_does_not_hold_the_command(programs: Pr
     assert gone(int(result.stdout.head))
 
 
-def test_a_child_in_a_session_of_its_own_does_not_hold_the_command(programs: Programs, script: Any) -> None:
-    name = script("escape", "import os,time\nif os.fork() == 0:\n  os.setsid()\n  time.sleep(3)", sys.executable)
-    result = go(programs, name)
-    assert (result.exit_code, result.timed_out) == (0, False)
-    assert result.duration_seconds < 2.5
+@pytest.mark.parametrize("end", ["pass", "time.sleep(60)", "os.kill(os.getppid(), 9); time.sleep(60)", "os.kill(0, 9)"])
+def test_a_daemon_ends_with_the_approved_command_that_made_it(programs: Programs, script: Any, end: str) -> None:
+    """It ends, runs into its timeout, kills what supervises it, or kills its own group. A daemon of another stays."""
+    body = (
+        "import os, time\nif not (first := os.fork()):\n  os.setsid()\n  if os.fork(): os._exit(0)\n  os.setsid()\n"
+        "  print(os.getpid(), flush=True)\n  time.sleep(60)\nos.waitpid(first, 0); time.sleep(0.2)\n"
+    )
+    others: list[Run] = []
+    alive_yet = f"{body}time.sleep(1.5); os.kill(int(open(__file__ + '.pid').read()), 0)".replace(
+        "  print(os.getpid(), flush=True)", "  open(__file__ + '.pid', 'w').write(str(os.getpid()))"
+    )
+    name = script("other", alive_yet, sys.executable)
+    with_another = threading.Thread(target=lambda: others.append(go(programs, name)))
+    with_another.start()
+    result = go(programs, script("daemon", f"{body}{end}", sys.executable), timeout_seconds=1)
+    assert result.timed_out == (end == "time.sleep(60)")
+    assert result.duration_seconds < 3
+    assert gone(int(result.stdout.head))
+    with_another.join()
+    assert others[0].exit_code == 0, others[0].stderr.head
 
 
 def test_a_program_that_ignores_signals_is_ended_at_the_timeout_like_any_other(programs: Programs, script: Any) -> None:

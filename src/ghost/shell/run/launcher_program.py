@@ -10,6 +10,9 @@ standard error, the command's control socket, and standard input. On the control
 number each: `F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group
 is left; `L` comes with a descriptor, on which the kernel asks what the filter leaves to the shell.
 Whatever the shell sends there, and the end of that socket, ends the group. The end of the shell ends every group.
+
+An unconfined command may leave its group, so it runs below a process of this program that adopts its descendants and
+ends them with it (PR_SET_CHILD_SUBREAPER of prctl(2)).
 """
 
 from __future__ import annotations
@@ -35,10 +38,11 @@ ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
 DESCRIPTORS = 5
 MOST_LEFT = 64
+DESCENDANTS_END_SECONDS = 2.0
 
 # linux/prctl.h, linux/capability.h, linux/mount.h, linux/landlock.h
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 22, 38, 47
-PR_SET_DUMPABLE = 4
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 PR_CAP_AMBIENT_CLEAR_ALL, SECCOMP_MODE_FILTER, CAPABILITY_VERSION_3 = 4, 2, 0x20080522
 SECCOMP_SET_MODE_FILTER, SECCOMP_NEW_LISTENER = 1, 8
 CLONE_NEWNS, MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 0x20000, 442, -100, 0x8000
@@ -67,6 +71,7 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
     if libc is not None:
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # what runs as the same user may not look into this process
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     running: dict[int, RunningCommand] = {}
     left: deque[str] = deque(maxlen=MOST_LEFT)
     """Private directories of the last commands that are over, which the shell removes. One that is killed may not come
@@ -121,10 +126,18 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _reap_adopted_children(own: set[int]) -> None:
-    """A command that is not confined may make its children this process's (`CLONE_PARENT` of clone(2))."""
-    with suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as children:  # noqa: PTH123 - no pathlib here
-        for pid in set(map(int, children.read().split())) - own:
+    """Reap orphans of commands. Those outside a command's group have lost their supervisor, and are ended."""
+    for pid in set(_children()) - own:
+        with suppress(OSError):
+            if os.getpgid(pid) not in own:
+                os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, os.WNOHANG)
+
+
+def _children() -> list[int]:
+    with suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as children:  # noqa: PTH123 - no pathlib here
+        return list(map(int, children.read().split()))
+    return []
 
 
 def _descriptor_of(pid: int) -> int | None:
@@ -137,10 +150,13 @@ def _descriptor_of(pid: int) -> int | None:
 class RunningCommand:
     """A started command, until its process group is gone."""
 
-    def __init__(self, pid: int, control: socket.socket, private_directory: str | None) -> None:
+    def __init__(
+        self, pid: int, control: socket.socket, private_directory: str | None, *, supervised: bool = False
+    ) -> None:
         self.pid = pid
         self.control = control
         self.private_directory = private_directory
+        self._supervised = supervised
         self._told = False
         self._ending = False
         self._reaped = False
@@ -150,7 +166,10 @@ class RunningCommand:
         """Ends its whole group. Its leader is not reaped before, so that the number is still its own."""
         self._ending = True
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+            if self._supervised:
+                os.kill(self.pid, signal.SIGTERM)  # the supervisor ends what it supervises, and itself
+            else:
+                os.killpg(self.pid, signal.SIGKILL)
 
     def remove_private_directory(self) -> None:
         """What the shell does with it when a command is over, for a shell that ended before."""
@@ -234,8 +253,10 @@ def _take(shell: socket.socket, ready: Callable[[], SpareChild]) -> RunningComma
         for descriptor in (*descriptors[:3], descriptors[4]):
             os.close(descriptor)
         # From the process that started this one, over a socket of the two alone.
-        private_directory = marshal.loads(request)["private_directory"]  # noqa: S302
-        return RunningCommand(spare.pid, socket.socket(fileno=control), private_directory)
+        told = marshal.loads(request)  # noqa: S302
+        return RunningCommand(
+            spare.pid, socket.socket(fileno=control), told["private_directory"], supervised=_is_supervised(told)
+        )
     for descriptor in descriptors:
         os.close(descriptor)
     return None
@@ -269,6 +290,8 @@ def _run_spare_child(
     try:
         request = marshal.loads(body)  # noqa: S302 - as in _take
         _become(request, descriptors, libc)
+        if _is_supervised(request):
+            _supervise(libc, launcher)
         execute(request)
     except StepFailedError as failure:
         os.write(descriptors[3], ANSWER.pack(failure.step, 0) + ANSWER.pack(b"F", failure.number))
@@ -307,6 +330,70 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
             libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own files in /proc are root's; so it is when it executes
         _prefer_for_oom_kill()
         _confine(libc, steps, descriptors[3])
+
+
+def _is_supervised(request: dict[str, Any]) -> bool:
+    return request["confinement"] is None and sys.platform == "linux"
+
+
+class _EndedByLauncherError(Exception):
+    """The launcher ended, or told the supervisor to end its command."""
+
+
+def _supervise(libc: Any, launcher: int) -> None:
+    """Return in a new process, which becomes the command.
+
+    This one adopts its descendants, whatever session they are in, and ends as the command did once none is left.
+    """
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _EndedByLauncherError
+
+    supervisor, status = os.getpid(), int(signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signal.signal(signal.SIGTERM, end)
+    _prctl(libc, b"d", PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(libc, b"d", PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != launcher:
+        os._exit(127)
+    command = os.fork()
+    if command == 0:
+        os.setsid()
+        _prctl(libc, b"d", PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(127)
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        return
+    os.closerange(0, 4096)  # the output ends with the command
+    with suppress(_EndedByLauncherError):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        ended = 0
+        while ended != command:
+            ended, status = os.wait()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _end_children()
+    if os.WIFSIGNALED(status):
+        _limit("RLIMIT_CORE", 0)
+        with suppress(OSError):
+            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(supervisor, os.WTERMSIG(status))
+    os._exit(os.waitstatus_to_exitcode(status))
+
+
+def _end_children() -> None:
+    """End all descendants: of a child that ends, the children become this process's. Those of another user may stay."""
+    deadline = time.monotonic() + DESCENDANTS_END_SECONDS
+    with suppress(ChildProcessError):
+        while time.monotonic() < deadline:
+            for pid in _children():
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.001)
 
 
 def execute_program(request: dict[str, Any]) -> None:
