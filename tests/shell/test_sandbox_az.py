@@ -45,7 +45,7 @@ def ask(place: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     def run(command: str) -> dict[str, Any]:
         response = shell.execute({"command": command, "reasoning": "to see"})
         assert (response["classification"], response["action"]) == ("SAFE", "auto_approved")
-        assert (response["status"], response["sandbox"]) == ("completed", LAYERS)
+        assert (response["status"], response["sandbox"]) == ("completed", [*LAYERS, *response["sandbox"][4:]])
         return response
 
     return run

@@ -244,7 +244,7 @@ def _run_built_in(task: _Task, launcher: Launcher | None = None) -> Run:
             exit_code,
             timed_out,
             time.monotonic() - started,
-            task.confinement.layers,
+            (*task.confinement.layers, *program.limits),
         )
 
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ghost.shell.run.launcher_program import ANSWER, LENGTH
+from ghost.shell.run.launcher_program import ANSWER, LENGTH, LIMITS
 from ghost.shell.run.sandbox import Confinement, SandboxUnavailableError
 
 _PROGRAM = Path(__file__).parent / "launcher_program.py"
@@ -50,6 +50,8 @@ class StartedProgram:
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.exit_code: int | None = None
+        self.limits: tuple[str, ...] = ()
+        """Those of the sandbox that apply to it."""
         self._answers = b""
         self._step: str | None = None
         self._over = threading.Event()
@@ -73,6 +75,8 @@ class StartedProgram:
                 raise SandboxUnavailableError(f"the layer {self._step} cannot be applied: {os.strerror(number)}")
             elif letter == b"F":
                 raise OSError(number, os.strerror(number))
+            elif letter == b"B":
+                self.limits = tuple(name for bit, name in enumerate(LIMITS) if number >> bit & 1)
             elif letter == b"X":
                 self.exit_code = number
 

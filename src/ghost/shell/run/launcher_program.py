@@ -8,7 +8,8 @@ One process is always forked ahead, so that a command does not wait for that.
 A request is a length of four bytes, a marshalled dict, and five descriptors: the working directory, standard output,
 standard error, the command's control socket, and standard input. On the control socket the answers are a letter and a
 number each: `F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group
-is left; `L` comes with a descriptor, on which the kernel asks what the filter leaves to the shell.
+is left; `L` comes with a descriptor, on which the kernel asks what the filter leaves to the shell; `B` tells which of
+`LIMITS` apply, a bit each.
 Whatever the shell sends there, and the end of that socket, ends the group. The end of the shell ends every group.
 
 An unconfined command may leave its group, so it runs below a process of this program that adopts its descendants and
@@ -37,6 +38,7 @@ from typing import Any
 ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
 DESCRIPTORS = 5
+LIMITS = ("pids:cgroup2", "pids:cgroup1", "pids:rlimit", "pids:seccomp", "memory:cgroup2", "memory:rlimit")
 MOST_LEFT = 64
 DESCENDANTS_END_SECONDS = 2.0
 
@@ -72,6 +74,7 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
     if libc is not None:
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # what runs as the same user may not look into this process
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    cgroups = Cgroups()
     running: dict[int, RunningCommand] = {}
     left: deque[str] = deque(maxlen=MOST_LEFT)
     """Private directories of the last commands that are over, which the shell removes. One that is killed may not come
@@ -80,7 +83,10 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
 
     def ready() -> SpareChild:
         not_its_own = [shell, *(command.control for command in running.values())]
-        return spares.pop() if spares else SpareChild(libc, not_its_own, execute)
+        return spares.pop() if spares else SpareChild(libc, not_its_own, execute, cgroups)
+
+    def own() -> set[int]:
+        return {*(command.pid for command in running.values()), *(spare.pid for spare in spares)}
 
     waiting = select.poll()
     waiting.register(shell, select.POLLIN)
@@ -99,7 +105,7 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
                 elif number == woken.fileno():
                     with suppress(BlockingIOError):
                         woken.recv(4096)
-                    _reap_adopted_children({*(c.pid for c in running.values()), *(s.pid for s in spares)})
+                    _reap_adopted_children(own())
                 elif number == parent:
                     return
                 elif number in running:
@@ -116,13 +122,19 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
                     if not spares:
                         with suppress(OSError):
                             spares.append(ready())  # now that nobody waits for it
+            cgroups.remove_all_but(own())
     finally:
         for command in running.values():
             command.end()
+        for spare in spares:
+            os.kill(spare.pid, signal.SIGKILL)
         for command in running.values():
             command.remove_private_directory()
         for directory in left:
             remove_tree(directory)
+        deadline = time.monotonic() + 1.0
+        while not cgroups.remove_all_but(set()) and time.monotonic() < deadline:
+            time.sleep(0.01)  # until what was killed is gone
 
 
 def _reap_adopted_children(own: set[int]) -> None:
@@ -145,6 +157,77 @@ def _descriptor_of(pid: int) -> int | None:
         return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
     except OSError:
         return None
+
+
+class Cgroups:
+    """A cgroup for each command, where this process may make some (cgroups(7)).
+
+    Version 2: beside its own, or below it where that is the root, if the controllers are turned on there already.
+    Version 1: below its own.
+    """
+
+    def __init__(self, root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> None:
+        self.place, self.version, self.memory = "", 0, False
+        self._made: set[int] = set()
+        with suppress(OSError, ValueError), open(own) as file:  # noqa: PTH123 - as below
+            for line in file:
+                _, controllers, path = line.rstrip("\n").split(":", 2)
+                if controllers == "pids":
+                    self._take_place(f"{root}/pids{path}", 1, memory=False)
+                elif not controllers:
+                    for place in (root + path, os.path.dirname(root + path)):  # noqa: PTH120
+                        with suppress(OSError), open(f"{place}/cgroup.subtree_control") as enabled:  # noqa: PTH123
+                            here = enabled.read().split()
+                            if "pids" in here:
+                                self._take_place(place, 2, memory="memory" in here)
+        if self.place:
+            self._remove_those_of_the_dead()
+
+    def _take_place(self, place: str, version: int, *, memory: bool) -> None:
+        if not self.place and all(os.access(path, os.W_OK) for path in (place, f"{place}/cgroup.procs")):
+            self.place, self.version, self.memory = place, version, memory
+
+    def _remove_those_of_the_dead(self) -> None:
+        """What a launcher that was killed left; a directory that still has processes cannot be removed."""
+        for name in os.listdir(self.place):  # noqa: PTH208
+            if name.startswith("ghost-") and not os.path.exists(f"/proc/{name[6:]}"):  # noqa: PTH110
+                with suppress(OSError):
+                    os.rmdir(f"{self.place}/{name}")  # noqa: PTH106
+
+    def join(self) -> bool:
+        """Move this process to a cgroup of its own. It may take 10 ms, so it is done before a command waits for it."""
+        with suppress(OSError):
+            os.mkdir(self._directory(os.getpid()))  # noqa: PTH102
+        return self.write("cgroup.procs", 0)
+
+    def write(self, name: str, number: int) -> bool:
+        """Set `name` of this process's cgroup; False where that is impossible."""
+        try:
+            file = os.open(f"{self._directory(os.getpid())}/{name}", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(file, b"%d" % number)
+            finally:
+                os.close(file)
+        except OSError:
+            return False
+        return True
+
+    def made_for(self, pid: int) -> None:
+        self._made.add(pid)
+
+    def remove_all_but(self, pids: set[int]) -> bool:
+        """Remove cgroups of processes that are gone; whether none is left."""
+        for pid in self._made - pids:
+            with suppress(FileNotFoundError):
+                try:
+                    os.rmdir(self._directory(pid))  # noqa: PTH106
+                except OSError:  # it still has processes
+                    continue
+            self._made.discard(pid)
+        return not self._made
+
+    def _directory(self, pid: int) -> str:
+        return f"{self.place}/ghost-{pid}"
 
 
 class RunningCommand:
@@ -214,7 +297,13 @@ class RunningCommand:
 class SpareChild:
     """A forked child that waits to become the next command, prepared as far as possible."""
 
-    def __init__(self, libc: Any, not_its_own: list[socket.socket], execute: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        libc: Any,
+        not_its_own: list[socket.socket],
+        execute: Callable[[dict[str, Any]], None],
+        cgroups: Cgroups,
+    ) -> None:
         ours, theirs = socket.socketpair()
         launcher = os.getpid()
         try:
@@ -226,8 +315,10 @@ class SpareChild:
         if self.pid == 0:
             for other in (ours, *not_its_own):
                 other.close()
-            _run_spare_child(theirs, libc, launcher, execute)
+            _run_spare_child(theirs, libc, launcher, execute, cgroups)
         theirs.close()
+        if cgroups.place:
+            cgroups.made_for(self.pid)
         self._socket = ours
 
     def become(self, request: bytes, descriptors: list[int]) -> None:
@@ -279,16 +370,22 @@ def _receive(sender: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _run_spare_child(
-    launcher_end: socket.socket, libc: Any, launcher: int, execute: Callable[[dict[str, Any]], None]
+    launcher_end: socket.socket,
+    libc: Any,
+    launcher: int,
+    execute: Callable[[dict[str, Any]], None],
+    cgroups: Cgroups,
 ) -> None:
     """The life of a spare process, to its end or to that of the command it became."""
     try:
         _prepare(libc, launcher)
+        joined = bool(cgroups.place) and cgroups.join()
         body, descriptors = _receive(launcher_end)
     except BaseException:  # noqa: BLE001 - nothing may go on as a second launcher
         os._exit(127)
     try:
         request = marshal.loads(body)  # noqa: S302 - as in _take
+        request["cgroups"] = cgroups if joined else None
         _become(request, descriptors, libc)
         if _is_supervised(request):
             _supervise(libc, launcher)
@@ -329,6 +426,8 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
         if libc is not None:
             libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own files in /proc are root's; so it is when it executes
         _prefer_for_oom_kill()
+        applied = _bound(steps, request["cgroups"])
+        os.write(descriptors[3], ANSWER.pack(b"B", sum(1 << LIMITS.index(name) for name in applied)))
         _confine(libc, steps, descriptors[3])
 
 
@@ -413,6 +512,26 @@ def _limit(name: str, limit: int) -> None:
     _, hard = resource.getrlimit(number)
     bound = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(number, (bound, bound))
+
+
+def _bound(steps: dict[str, Any], cgroups: Cgroups | None) -> list[str]:
+    """Bound the number of processes and the memory by the best means there is, and return which."""
+    processes, memory = steps["processes"], steps["memory"]
+    if cgroups is not None and cgroups.write("pids.max", processes):
+        applied = [f"pids:cgroup{cgroups.version}"]
+    elif os.getuid() != 0:
+        with open("/proc/loadavg") as file:  # noqa: PTH123 - as above
+            tasks = int(file.read().split()[3].partition("/")[2])
+        _limit("RLIMIT_NPROC", tasks + processes)  # it counts the user's, which are no more than the machine's
+        applied = ["pids:rlimit"]
+    else:  # the limit does not hold for root (getrlimit(2))
+        steps["seccomp"] = steps["seccomp_without_forks"]
+        applied = ["pids:seccomp"]
+    if cgroups is not None and cgroups.memory and cgroups.write("memory.max", memory):
+        cgroups.write("memory.swap.max", 0)  # not every kernel has it
+        return [*applied, "memory:cgroup2"]
+    _limit("RLIMIT_AS", memory)
+    return [*applied, "memory:rlimit"]
 
 
 def _confine(libc: Any, steps: dict[str, Any], control: int) -> None:

@@ -140,6 +140,9 @@ class Sandbox:
             "seccomp": _filter(
                 kernel.machine, profile, profile.forks or (is_script(words[0]) and not profile.text_only)
             ),
+            "seccomp_without_forks": _filter(kernel.machine, profile, forks=False),
+            "processes": policy.bounds["processes"],
+            "memory": profile.memory or policy.bounds["memory"],
         }
         files = ["landlock"] if landlocked else ["read_only_mounts"] if mounts else []
         layers = ("no_new_privs", "capabilities", *files, "seccomp")

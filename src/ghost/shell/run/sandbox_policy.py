@@ -55,6 +55,8 @@ class Profile:
     caches: tuple[str, ...] = ()
     """Directories of the user's cache that it writes."""
     pretends: str = ""
+    memory: int = 0
+    """Bytes, where it needs more than others."""
     runs_unconfined: bool = False
     """Runs unasked also where the system cannot keep it from writing; others ask there."""
 
@@ -84,6 +86,7 @@ class Policy:
     libraries: tuple[str, ...]
     netlink: tuple[str, ...]
     limits: tuple[tuple[str, int], ...]
+    bounds: Mapping[str, int]
     denied: Mapping[str, str]
     ioctls: tuple[int, ...]
     fcntls: tuple[int, ...]
@@ -120,6 +123,7 @@ def read_sandbox_policy() -> Policy:
             libraries=tuple(system["libraries"]),
             netlink=tuple(system["netlink"]),
             limits=tuple(table["limits"].items()),
+            bounds=table["bounds"],
             denied=table["denied"],
             ioctls=tuple(table["ioctls"]["allowed"]),
             fcntls=tuple(table["fcntls"]["denied"]),
