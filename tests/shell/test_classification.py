@@ -296,6 +296,19 @@ def test_the_prompt_for_cat_says_where_the_file_really_lies(tmp_path: Path) -> N
     assert "/etc/hosts" in outside.explanation
 
 
+@each(
+    "command, words",
+    [
+        ("ping 10.0.0.1", "ping -c 4 10.0.0.1"),
+        ("ping -w 5 10.0.0.1", "ping -w 5 10.0.0.1"),
+        ("mtr 10.0.0.1", "mtr -r -c 10 10.0.0.1"),
+        ("mtr --report-wide --report-cycles=5 10.0.0.1", "mtr --report-wide --report-cycles=5 10.0.0.1"),
+    ],
+)
+def test_a_probe_without_a_count_gets_one(command: str, words: str) -> None:
+    assert decide(command).arguments == tuple(words.split())
+
+
 def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
     decision = decide("rm /tmp/captures/a.cap")
 
@@ -307,7 +320,6 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
 @each(
     "command, tier, words",
     [
-        ("ping 10.0.0.1", 1, "-c 4"),
         ("ping -f 10.0.0.1", 1, "floods"),
         ("ip l s eth0 up", 1, "ip link show"),
         ("ip rule del 5", 1, "'del' changes"),

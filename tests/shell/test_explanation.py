@@ -16,15 +16,15 @@ ROOTS = ["/tmp/captures"]
 @each(
     "command, safe_form",
     [
-        ("ping -f 10.0.0.1", "ping -c 4 10.0.0.1"),
+        ("ping -f 10.0.0.1", "ping 10.0.0.1"),
         ("ping -4fc 4 10.0.0.1", "ping -4c 4 10.0.0.1"),
-        ("sudo ping 10.0.0.1", "ping -c 4 10.0.0.1"),
-        ("timeout 5 ping 10.0.0.1", "ping -c 4 10.0.0.1"),
+        ("sudo ping 10.0.0.1", "ping 10.0.0.1"),
+        ("nohup ping 10.0.0.1", "ping 10.0.0.1"),
         ("/usr/bin/dig a.example", "dig a.example"),
-        ("mtr 10.0.0.1", "mtr -r 10.0.0.1"),
+        ("mtr -t 10.0.0.1", "mtr 10.0.0.1"),
         ("curl a.example:8080", "curl http://a.example:8080"),
         ("curl -X POST -d x=1 http://a.example", "curl http://a.example"),
-        ("ping -f 10.0.0.1 | grep x", "ping -c 4 10.0.0.1 | grep x"),
+        ("ping -f 10.0.0.1 | grep x", "ping 10.0.0.1 | grep x"),
         ("ping -c 4 10.0.0.1 | sh | grep x", "ping -c 4 10.0.0.1 | grep x"),
         ("ping -c 4 10.0.0.1 > x", "ping -c 4 10.0.0.1"),
         ("tshark -r /tmp/captures/a.pcap -w /tmp/x", "tshark -r /tmp/captures/a.pcap"),
@@ -33,7 +33,7 @@ ROOTS = ["/tmp/captures"]
         ("python3 pcap_forensics.py /tmp/captures/a.cap --dask tcp://x", "pcap-forensics /tmp/captures/a.cap"),
         ("telnet 10.0.0.5 443", "nc -zv -w 5 10.0.0.5 443"),
         ("telnet 169.254.169.254 80", None),  # the form there is would lead to a metadata service
-        ("ping6 ::1", "ping6 -c 4 ::1"),
+        ("ping6 -f ::1", "ping6 ::1"),
         ("curl -sL http://a.example", "curl -s http://a.example"),
         ("nslookup", None),
         ("dig +https-post @10.0.0.4 a.example", "dig @10.0.0.4 a.example"),
@@ -69,7 +69,7 @@ def test_the_nearest_safe_command_changes_options_and_never_what_is_asked(comman
     "command, difference",
     [
         ("curl -sL http://a.example", "(not the same command: without -L)"),
-        ("sudo ping -f 10.0.0.1 | grep x", "without sudo, without -f, with -c 4"),
+        ("sudo ping -f 10.0.0.1 | grep x", "without sudo, without -f"),
         ("telnet 10.0.0.5 443", "it is nc, which shows much the same"),
         ("/usr/bin/ss -tln", None),
     ],

@@ -9,6 +9,8 @@ must match and that must not; the tests judge them, and those of a user's table 
     clusters    letters may be joined: -4nc3               equals    --name=value
     joined      prefixes of options that take a value by '=' alone: dig's +name=value, nslookup's -name=value
     optional    valued options whose value may be left out: lsof -i, lsof -i :443
+    early       options that may stand before the first operand; default all. The program may take the word behind
+                another one for its value, and so run another sub-command
     options_first  no option after the first operand       repeatable  valued options allowed more than once
     requires    [{any, why}]: one of these must be there   only_with   option = [others, one of which must be there:
                                                                        "-o /dev/null", "-I without -X GET"]
@@ -19,6 +21,7 @@ must match and that must not; the tests judge them, and those of a user's table 
     dashes      `--` ends the options where the word behind it would else be one
     also        other names under which the program is called and means the same: ping6
     risks       option or word = why it is not SAFE        harden    words put behind the program's name when SAFE
+    defaults    [{unless, add}]: words put there too where none of these options is given: a count, a report mode
     alone       options that are SAFE as the only word, such as --version
     variables   environment variables the run must have, so that no file of the user adds options or code
     spellings   other first words that mean this program, as regular expressions over the first words
@@ -128,6 +131,7 @@ class Grammar:
     joined: tuple[str, ...]
     optional: frozenset[str]
     options_first: bool
+    early: frozenset[str] | None
     dashes: bool
     repeatable: frozenset[str]
     requires: tuple[tuple[frozenset[str], str], ...]
@@ -136,6 +140,7 @@ class Grammar:
     forms: tuple[Form, ...]
     risks: Mapping[str, str]
     harden: tuple[str, ...]
+    defaults: tuple[tuple[frozenset[str], tuple[str, ...]], ...]
     alone: frozenset[str]
     variables: tuple[tuple[str, str], ...]
     spelling_patterns: tuple[re.Pattern[str], ...]
@@ -211,6 +216,8 @@ class Grammar:
                 operands.append(part.value or "")
             elif refusal := self._fault_of_option(part, seen, roots):
                 return refusal
+            elif not (operands or self.early is None or self.canonical[part.option] in self.early):
+                return self._refuse(f"option {part.option}", f"{part.option} is SAFE only behind the sub-command.")
         refusal = self._unmet_condition(seen) or self._operand_fault(operands, seen, roots)
         return refusal or self._admit(operands, seen)
 
@@ -218,7 +225,8 @@ class Grammar:
         if self.operands_are_urls:
             return self._admit_urls(operands, seen)
         if self.payload is None:
-            return Admitted(self.harden)
+            missing = (words for options, words in self.defaults if not options & seen)
+            return Admitted((*self.harden, *(word for words in missing for word in words)))
         hardening = self.payload.hardening(" ".join(operands), seen)
         if hardening is None:
             return self._refuse("payload", self.payload.why)
@@ -310,11 +318,11 @@ _KEYS = frozenset((
     "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "dashes",
     "repeatable", "requires", "only_with", "not_with", "operands", "at_least", "at_most", "forms", "risks", "harden",
     "alone", "variables", "spellings", "operands_are_urls", "sentence", "prefixes", "examples",
-    "payload",
+    "defaults", "early", "payload",
 ))  # fmt: skip
 _LISTS = frozenset((
     "flags", "joined", "optional", "repeatable", "requires", "operands", "forms", "harden", "alone",
-    "spellings", "prefixes",
+    "spellings", "prefixes", "defaults", "early",
 ))  # fmt: skip
 _FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most", "needs"))
 
@@ -348,6 +356,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         joined=tuple(table.get("joined", ())),
         optional=frozenset(table.get("optional", ())),
         options_first=table.get("options_first", False),
+        early=frozenset(table["early"]) if "early" in table else None,
         dashes=table.get("dashes", False),
         repeatable=frozenset(table.get("repeatable", ())),
         requires=tuple((frozenset(item["any"]), item["why"]) for item in table.get("requires", ())),
@@ -356,6 +365,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         forms=tuple(_parse_form(form) for form in forms),
         risks=_by_each_name(table.get("risks", {})),
         harden=tuple(table.get("harden", ())),
+        defaults=tuple((frozenset(row["unless"]), tuple(row["add"])) for row in table.get("defaults", ())),
         alone=frozenset(table.get("alone", ())),
         variables=tuple(table.get("variables", {}).items()),
         spelling_patterns=tuple(lazy(text) for text in table.get("spellings", ())),

@@ -86,6 +86,7 @@ _DNS_NAME = lazy(r"\.|(?=.{1,254}$)(?:[A-Za-z0-9_*]|(?<!^)-|\.(?!\.))+", re.ASCI
 _INTERFACE = lazy(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}", re.ASCII)
 _ZONE = lazy(r"[A-Za-z0-9_.-]{1,15}", re.ASCII)
 _CAPTURE = lazy(r".*\.(?:pcap|pcapng|cap)(?:\.gz)?", re.IGNORECASE)
+_CERTIFICATE = lazy(r"(?!.*(?:key|priv)[^/]*$)(?:.*/)?[^/]+\.(?:crt|cer|pem)", re.IGNORECASE)
 _HEADER = lazy(r"(?P<name>[A-Za-z0-9-]+)(?::\x20?(?P<value>[\x20-\x7e]*)|;)")
 _TILDE = "begins with '~', which nothing expands; write the whole path"
 _VARIABLE = lazy(r"%\{(?P<name>[^{}]*)\}|%%|(?P<stray>%)")
@@ -221,12 +222,20 @@ def fault_of_host(value: str) -> str | None:
     return fault_of_name(value) if _HOST_NAME.fullmatch(value) else "is not a host name or address"
 
 
-def _fault_of_host_and_port(value: str) -> str | None:
-    """`web-01/33434`, as tracepath takes them."""
-    host, slash, port = value.rpartition("/")
-    if not slash or not _INT.fullmatch(port) or not 0 < int(port) < 65536:
-        return "is not HOST/PORT"
-    return fault_of_host(host)
+def _host_and_port(separator: str) -> Check:
+    """`HOST_AND_PORT /`: `web-01/33434`, as tracepath takes them. Before a colon an IPv6 address is in brackets."""
+
+    def check(value: str, _: Roots) -> str | None:
+        host, between, port = value.rpartition(separator)
+        if not between or not _INT.fullmatch(port) or not 0 < int(port) < 65536:
+            return f"is not HOST{separator}PORT"
+        if separator == ":" and ":" in host:
+            if not (host.startswith("[") and host.endswith("]")):
+                return "is not HOST:PORT; write an IPv6 address in brackets"
+            host = host[1:-1]
+        return fault_of_host(host)
+
+    return check
 
 
 def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -305,6 +314,18 @@ def _capture(_: str) -> Check:
         return None
 
     return check
+
+
+def _fault_of_certificate(value: str, roots: Roots) -> str | None:
+    """A file that by its place and its name holds a public certificate."""
+    if value.startswith("~"):
+        return _TILDE
+    real = real_path(value) or ""
+    if value.startswith("-") or not (_CERTIFICATE.fullmatch(value) and _CERTIFICATE.fullmatch(real)):
+        return "is not a certificate by its name (.crt, .cer or .pem, without 'key' or 'priv' in it)"
+    if not (real.startswith(("/etc/ssl/certs/", "/usr/share/ca-certificates/")) or roots.hold(value)):
+        return _outside(value, "certificates are read", roots)
+    return "is not a regular file" if os.path.exists(real) and not os.path.isfile(real) else None  # noqa: PTH110, PTH113
 
 
 def _directory(_: str) -> Check:
@@ -401,13 +422,14 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "TOKENS": _tokens,
         "TEXT": _text,
         "HOST": _by(fault_of_host),
-        "HOST_AND_PORT": _by(_fault_of_host_and_port),
+        "HOST_AND_PORT": _host_and_port,
         "ADDRESS": _plain_address,
         "PREFIX": _prefix,
         "INTERFACE": _interface,
         "DNS_NAME": _dns_name,
         "SERVER": _server,
         "CAPTURE": _capture,
+        "CERTIFICATE": lambda _: _fault_of_certificate,
         "DIRECTORY": _directory,
         "URL": _by(fault_of_url),
         "FIELD": _by(fault_of_field),
