@@ -1,4 +1,4 @@
-"""How many processes a sandboxed command may have, and how much memory, by each means that bounds them."""
+"""How many processes, how much memory and how many temporary files a sandboxed command may have, by each means."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.shell.test_sandbox_attacks import PROFILES
 
 pytestmark = pytest.mark.skipif(this_kernel().landlock < 6, reason="the kernel has no Landlock of version 6")
 ROOT = os.geteuid() == 0
-PROCESSES, MEMORY = 16, 256 << 20
+PROCESSES, MEMORY, FILES = 16, 256 << 20, 4 << 20
 RUN = f"""
 import dataclasses, json, sys
 from pathlib import Path
 from ghost.shell.run import execution, sandbox
 policy = sandbox.read_sandbox_policy()
-bounds = {{**policy.bounds, "processes": {PROCESSES}, "memory": {MEMORY}}}
+bounds = {{**policy.bounds, "processes": {PROCESSES}, "memory": {MEMORY}, "temporary_bytes": {FILES}}}
 rules = [dataclasses.replace(r, profile=dataclasses.replace(r.profile, memory=0)) for r in policy.rules]
 policy = dataclasses.replace(policy, bounds=bounds, rules=tuple(rules))
 sandbox.read_sandbox_policy = lambda: policy
@@ -132,6 +132,44 @@ def test_a_command_cannot_take_more_memory_than_it_may(place: Path, way: str) ->
             assert (exit_code, "MemoryError" in errors) == (1, True), line
         else:
             assert ("memory:cgroup2" in layers, exit_code) == (True, -9), line
+
+
+WRITES = f"""
+import os, time
+directory = os.environ["TMPDIR"]
+open(directory + "/little", "wb").write(bytes({FILES} // 8))
+print("little", flush=True)
+if DELETED:
+    kept = [open(directory + f"/{{n}}", "wb", buffering=0) for n in range(8)]
+    [os.unlink(file.name) for file in kept]
+for n in range(8):
+    file = kept[n] if DELETED else open(directory + f"/{{n}}", "wb", buffering=0)
+    assert file.write(bytes({FILES} // 4)) == {FILES} // 4
+print("written", flush=True)
+time.sleep(10)
+"""
+WITH_FILES = [line for line in PROFILES if line.split()[0] in ("dig", "tcpdump", "pcap-forensics", "az", "other")]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_command_cannot_fill_its_private_directory(place: Path, way: str, deleted: bool) -> None:
+    seen = outcomes(place, way, f"DELETED = {deleted}\n{WRITES}", WITH_FILES[: 1 if deleted else None])
+    for line, exit_code, layers, output, errors in seen:
+        if "files:tmpfs" in layers:
+            assert (exit_code, output) == (1, "little\n"), (line, errors)
+        elif not deleted:  # docs/sandbox.md: those are not seen
+            assert (layers[-1], exit_code) == ("files:watched", -9), (line, errors)
+        assert output.startswith("little\n")
+        assert ("files:tmpfs" in layers) == (ROOT and way != "an ordinary user" and this_kernel().may(21)), line
+
+
+def test_a_single_file_ends_at_the_bound(place: Path) -> None:
+    code = (
+        f"import os; f = open(os.environ['TMPDIR'] + '/x', 'wb', buffering=0); f.truncate({FILES}); print(1, flush=1)"
+    )
+    ((_, exit_code, _, output, _),) = outcomes(place, "as this user", f"{code}\nf.truncate({FILES} + 1)", ["other"])
+    assert (exit_code, output) == (1, "1\n")
 
 
 def test_an_approved_command_has_no_limits(tmp_path: Path) -> None:

@@ -38,8 +38,13 @@ from typing import Any
 ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
 DESCRIPTORS = 5
-LIMITS = ("pids:cgroup2", "pids:cgroup1", "pids:rlimit", "pids:seccomp", "memory:cgroup2", "memory:rlimit")
+LIMITS = (
+    *("pids:cgroup2", "pids:cgroup1", "pids:rlimit", "pids:seccomp"),
+    *("memory:cgroup2", "memory:rlimit", "files:tmpfs", "files:watched"),
+)
 MOST_LEFT = 64
+WATCH_MS = 100
+MOST_TEMPORARY_FILES = 1 << 16
 DESCENDANTS_END_SECONDS = 2.0
 
 # linux/prctl.h, linux/capability.h, linux/mount.h, linux/landlock.h
@@ -48,7 +53,7 @@ PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 PR_CAP_AMBIENT_CLEAR_ALL, SECCOMP_MODE_FILTER, CAPABILITY_VERSION_3 = 4, 2, 0x20080522
 SECCOMP_SET_MODE_FILTER, SECCOMP_NEW_LISTENER = 1, 8
 CLONE_NEWNS, MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 0x20000, 442, -100, 0x8000
-MOUNT_READ_ONLY, MOUNT_NO_SET_ID, MOUNT_NO_DEVICES, MS_PRIVATE, MS_BIND = 1, 2, 4, 1 << 18, 1 << 12
+MOUNT_READ_ONLY, MOUNT_NO_SET_ID, MOUNT_NO_DEVICES, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 1 << 12, 1 << 14, 1 << 18
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF, LANDLOCK_RULE_PATH_BENEATH = 444, 445, 446, 1
 
 
@@ -96,7 +101,8 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
         waiting.register(parent, select.POLLIN)  # a child of the shell may hold the socket open when the shell ends
     try:
         while True:
-            for number, _ in waiting.poll():
+            watched = [command for command in running.values() if command.temporary_bytes]
+            for number, _ in waiting.poll(WATCH_MS if watched else None):
                 if number == shell.fileno():
                     started = _take(shell, ready)
                     if started is not None:
@@ -111,6 +117,8 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
                 elif number in running:
                     running[number].end()
                     waiting.unregister(number)
+            for command in watched:
+                command.end_if_it_holds_too_much()
             for number, command in list(running.items()):
                 if command.is_over():
                     with suppress(KeyError):
@@ -234,11 +242,19 @@ class RunningCommand:
     """A started command, until its process group is gone."""
 
     def __init__(
-        self, pid: int, control: socket.socket, private_directory: str | None, *, supervised: bool = False
+        self,
+        pid: int,
+        control: socket.socket,
+        private_directory: str | None,
+        *,
+        supervised: bool = False,
+        temporary_bytes: int = 0,
     ) -> None:
         self.pid = pid
         self.control = control
         self.private_directory = private_directory
+        self.temporary_bytes = temporary_bytes if private_directory is not None else 0
+        """How much its private directory may hold; 0 where that is not looked at."""
         self._supervised = supervised
         self._told = False
         self._ending = False
@@ -253,6 +269,11 @@ class RunningCommand:
                 os.kill(self.pid, signal.SIGTERM)  # the supervisor ends what it supervises, and itself
             else:
                 os.killpg(self.pid, signal.SIGKILL)
+
+    def end_if_it_holds_too_much(self) -> None:
+        directory = self.private_directory
+        if directory is not None and not self._ending and holds_more_than(self.temporary_bytes, directory):
+            self.end()
 
     def remove_private_directory(self) -> None:
         """What the shell does with it when a command is over, for a shell that ended before."""
@@ -346,7 +367,11 @@ def _take(shell: socket.socket, ready: Callable[[], SpareChild]) -> RunningComma
         # From the process that started this one, over a socket of the two alone.
         told = marshal.loads(request)  # noqa: S302
         return RunningCommand(
-            spare.pid, socket.socket(fileno=control), told["private_directory"], supervised=_is_supervised(told)
+            spare.pid,
+            socket.socket(fileno=control),
+            told["private_directory"],
+            supervised=_is_supervised(told),
+            temporary_bytes=(told["confinement"] or {}).get("temporary_bytes", 0),
         )
     for descriptor in descriptors:
         os.close(descriptor)
@@ -427,6 +452,8 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
             libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own files in /proc are root's; so it is when it executes
         _prefer_for_oom_kill()
         applied = _bound(steps, request["cgroups"])
+        if request["private_directory"] is not None:
+            applied.append(_bound_files(libc, steps, request["private_directory"]))
         os.write(descriptors[3], ANSWER.pack(b"B", sum(1 << LIMITS.index(name) for name in applied)))
         _confine(libc, steps, descriptors[3])
 
@@ -532,6 +559,17 @@ def _bound(steps: dict[str, Any], cgroups: Cgroups | None) -> list[str]:
         return [*applied, "memory:cgroup2"]
     _limit("RLIMIT_AS", memory)
     return [*applied, "memory:rlimit"]
+
+
+def _bound_files(libc: Any, steps: dict[str, Any], directory: str) -> str:
+    """Bound what the private directory may hold by a file system of its own, else the launcher looks at its size."""
+    if steps["may_mount"] and libc.unshare(CLONE_NEWNS) == 0:
+        options = f"mode=700,size={steps['temporary_bytes']},nr_inodes={MOST_TEMPORARY_FILES}"
+        flags = ctypes.c_ulong(MOUNT_NO_SET_ID | MOUNT_NO_DEVICES)
+        of_its_own = libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) == 0
+        if of_its_own and libc.mount(b"tmpfs", os.fsencode(directory), b"tmpfs", flags, options.encode()) == 0:
+            return "files:tmpfs"
+    return "files:watched"
 
 
 def _confine(libc: Any, steps: dict[str, Any], control: int) -> None:
@@ -667,6 +705,27 @@ def _remove_files(descriptor: int, deadline: float) -> list[str]:
 def _make_accessible(name: str, directory: int) -> None:
     with suppress(OSError):
         os.chmod(name, 0o700, dir_fd=directory)  # a directory, not a link: nobody is left who could change that
+
+
+def holds_more_than(limit: int, directory: str) -> bool:
+    """Whether the files below `directory` take more bytes. Too many files, or what cannot be listed, count as more."""
+    total, number, waiting = 0, 0, [directory]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    number += 1
+                    if total > limit or number > MOST_TEMPORARY_FILES:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+    return False
 
 
 def _prctl(libc: Any, step: bytes, option: int, *arguments: Any) -> None:

@@ -143,10 +143,15 @@ class Sandbox:
             "seccomp_without_forks": _filter(kernel.machine, profile, forks=False),
             "processes": policy.bounds["processes"],
             "memory": profile.memory or policy.bounds["memory"],
+            "temporary_bytes": policy.bounds["temporary_bytes"],
+            "may_mount": kernel.may(_SYS_ADMIN),
         }
         files = ["landlock"] if landlocked else ["read_only_mounts"] if mounts else []
         layers = ("no_new_privs", "capabilities", *files, "seccomp")
-        return Confinement(layers, steps, 0o077, policy.limits, variables, scratch)
+        limits = dict(policy.limits)
+        if not (profile.azure or profile.output_options or profile.caches):
+            limits["RLIMIT_FSIZE"] = policy.bounds["temporary_bytes"]
+        return Confinement(layers, steps, 0o077, tuple(limits.items()), variables, scratch)
 
     def _rules(
         self,
