@@ -78,9 +78,9 @@ def test_what_a_network_engineer_reads_daily_is_safe() -> None:
 
 
 def words_that_confine(path: str) -> str:
-    """The option without which the read acts, and a query of a field that it may show."""
+    """The option without which the read acts or waits for long, and a query of a field that it may show."""
     risks = reads().risks
-    option, _ = risks.needs.get(path, ("", ""))
+    option, _ = risks.needs.get(path, ("--timeout 60" if path.endswith(" wait") else "", ""))
     projected = risks.projected.get(path)
     field = "name" if projected is None or "name" in projected.fields else next(iter(sorted(projected.fields)), "")
     return f"{option} {f'--query {field}' if field else '-o json'}"
@@ -253,7 +253,10 @@ def test_a_secret_reading_command_is_explained_by_what_it_prints() -> None:
         ("az netwrok vnet list", "Did you mean az network vnet list?"),
         ("az webapp config show -g g -n w", "credentials of an app"),
         ("az express-route auth list", "prints authorization keys"),
-        ("az vm wait -g g -n v --created", "blocks the investigation"),
+        ("az network nic wait -g g -n n --exists --interval 0", "time between two"),
+        ("az network nic wait -g g -n n --custom x", "--custom"),
+        ("az network nic wait -g g -n n --exists", "Add --timeout 60"),
+        ("az network nic wait -g g -n n --exists --timeout 3600", "up to 120"),
         ("az network dns list-references --parameters x", "--parameters"),
         ("az resource show --id x", "--id"),
     ],
@@ -843,3 +846,16 @@ def test_rows_that_may_be_anybodys_text_are_asked_for(query: str) -> None:
 
 def test_the_page_of_the_table_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python scripts/write_az_table_doc.py"
+
+
+def test_of_ten_network_commands_that_only_get_nine_are_read_unasked() -> None:
+    table = reads()
+    gets = {
+        path
+        for path in table.catalogue.lines
+        if path.startswith("network ") and catalogue().command(path).methods == frozenset({"GET"})
+    }
+    asked = gets - set(table.paths()) | gets & table.risks.projected.keys()
+
+    assert len(gets) > 300
+    assert len(asked) * 10 <= len(gets), sorted(asked)

@@ -122,6 +122,10 @@ class Reads:
         option, why = self.risks.needs.get(path, ("", ""))
         if option and option not in given:
             return Refusal(f"az: without {option}", f"az {path} only reads, but it {why}.")
+        if path.endswith(" wait") and "--timeout" not in given:
+            return Refusal(
+                "az: without --timeout", f"az {path} only reads, but it waits for an hour. Add --timeout 60."
+            )
         query = given.get("--query")
         if query is not None and (fault := fault_of_query(query)):
             return _refuse("--query", f"{fault}.")
