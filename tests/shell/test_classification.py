@@ -285,15 +285,15 @@ def test_what_only_looks_forbidden_is_not(command: str) -> None:
 
 
 def test_the_prompt_for_cat_says_where_the_file_really_lies(tmp_path: Path) -> None:
-    (tmp_path / "report.md").symlink_to("/etc/hosts")
+    (tmp_path / "report.md").symlink_to("/etc/passwd")
 
     inside = decide(f"cat {tmp_path}/other.md", [tmp_path])
     outside = decide(f"cat {tmp_path}/report.md", [tmp_path])
 
     assert (inside.classification, inside.tier, inside.arguments) == (RISKY, 1, ("cat", f"{tmp_path}/other.md"))
-    assert "under the workspace" in inside.explanation
+    assert "lies in the workspace" in inside.explanation
     assert "OUTSIDE" in outside.explanation
-    assert "/etc/hosts" in outside.explanation
+    assert "/etc/passwd" in outside.explanation
 
 
 @each(

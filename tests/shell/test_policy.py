@@ -13,8 +13,9 @@ from ghost.errors import ConfigurationError
 from ghost.patterns import _LazyPattern
 from ghost.shell.judge.az.read_commands import reads
 from ghost.shell.judge.classification import decide
-from ghost.shell.judge.grammar import PROGRAMS, built_in, check_examples, parse_grammar
+from ghost.shell.judge.grammar import HOST_READS, PROGRAMS, built_in, check_examples, parse_grammar
 from ghost.shell.judge.value_types import parse_type
+from ghost.shell.policy_tables import policy_table
 from tests.each_row import each
 
 POLICY = PROGRAMS.parent
@@ -40,6 +41,8 @@ def test_every_policy_file_is_valid_toml_and_says_what_it_is_for() -> None:
 def test_every_program_has_its_own_table_with_examples_of_both_kinds() -> None:
     tables = {path: tomllib.loads(path.read_text("utf-8")) for path in PROGRAMS.glob("*.toml")}
     names = {name: path.stem for path, table in tables.items() for name in (path.stem, *table.get("also", ()))}
+
+    names |= {name: name for row in policy_table(HOST_READS)["reads"] for name in row["programs"].split()}
 
     assert {name: grammar.program for name, grammar in built_in().items()} == {name: name for name in names}
     assert {table["program"] for table in tables.values()} == {path.stem for path in tables}

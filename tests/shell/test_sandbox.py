@@ -557,3 +557,86 @@ def test_arguments_and_variables_that_are_no_text_arrive_unchanged(place: Path) 
     assert result.stdout.head == b"\xff\xfe\xc3\xa4"
     big = "x" * 120_000
     assert go(place, ["printf", "%s", big]).stdout.total == len(big)
+
+
+# Reads of this machine's state
+
+HOST_READS = """
+uptime|date|id|whoami|who|w|ps aux|ps -eo pid,comm|df -h|free -m|lscpu|vmstat 1 2|dmesg|sysctl net.ipv4.ip_forward
+nstat -az|which -a ls|top -b -n 1|pgrep -c python|cat /etc/hosts|cat /proc/net/dev|cat /sys/class/net/lo/mtu
+ls -l /sys/class/net
+grep -c 127 /etc/hosts|head -2 /etc/services|cat /proc/sys/net/ipv4/ip_forward
+"""
+
+
+@needs_landlock
+def test_reads_of_this_machine_work_in_the_sandbox(tmp_path: Path) -> None:
+    shell = SafeExecShell("s", audit_dir=tmp_path / "audit", roots=[tmp_path], timeout_seconds=30)
+    commands = [c for line in HOST_READS.split("\n") for c in line.split("|") if c and Programs().find(c.split()[0])]
+    if os.geteuid() != 0 and Path("/proc/sys/kernel/dmesg_restrict").read_text() != "0\n":
+        commands.remove("dmesg")
+    responses = {c: shell.execute({"command": c, "reasoning": "to see"}) for c in commands}
+    assert len(commands) > 10
+    assert {c: r["stderr"] for c, r in responses.items() if (r["exit_code"], r["action"]) != (0, "auto_approved")} == {}
+    assert {c for c, r in responses.items() if r["sandbox"] != list(LAYERS)} == set()
+    assert {c for c, r in responses.items() if not r["output"]} <= {"who"}
+
+
+@needs_landlock
+@pytest.mark.needs("ps")
+def test_environments_of_other_processes_are_hidden_from_ps(place: Path) -> None:
+    bystander = subprocess.Popen(["sleep", "60"], env={"CANARY": "hunter2hunter"})
+    try:
+        shown = {mode: go(place, ["ps", "eww", str(bystander.pid)], mode=mode).stdout.head for mode in ("off", "auto")}
+    finally:
+        bystander.kill()
+        bystander.wait()
+    assert b"CANARY=hunter2hunter" in shown["off"]
+    assert b"sleep 60" in shown["auto"]
+    assert b"CANARY" not in shown["auto"]
+
+
+@needs_landlock
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "date -s 2001-01-01",
+            "sysctl -w kernel.hostname=ghost-test",
+            "dmesg -n 1",
+            "dmesg -C",
+            "nstat -d 9",
+            "df --output=x",
+        ),
+        *(
+            "cat /etc/shadow",
+            "cat {place}/work/notes.txt",
+            "grep -r hunter {place}/home",
+            "conntrack -F",
+            "top -b -n x",
+        ),
+    ],
+)
+def test_what_their_tables_refuse_fails_in_their_sandbox_too(place: Path, command: str) -> None:
+    before = (state_of(place), os.uname().nodename)
+    result = go(place, command.format(place=place).split())
+    assert result.exit_code != 0
+    assert b"hunter" not in result.stdout.head
+    assert (state_of(place), os.uname().nodename) == before
+
+
+@needs_landlock
+def test_a_link_among_own_files_leads_nowhere_else(place: Path) -> None:
+    """Landlock holds what the link led to when the command was judged; a secret beside it stays closed."""
+    audit = place / "captures" / "audit"
+    audit.mkdir()
+    (audit / "shell_audit_s.jsonl").write_text("{}\n")
+    (audit / "ghost_rca_s.md").symlink_to(place / "home" / "secret")
+    assert shell_judges("cat {0}/shell_audit_s.jsonl {0}/ghost_rca_s.md", audit) == "RISKY"
+    assert shell_judges("cat {0}/shell_audit_s.jsonl", audit) == "SAFE"
+    result = go(place, ["cat", str(audit / "shell_audit_s.jsonl"), str(audit / "ghost_rca_s.md")])
+    assert (result.exit_code, result.stdout.head) == (1, b"{}\n")
+
+
+def shell_judges(command: str, audit: Path) -> str:
+    return str(explain(command.format(audit), [audit.parent])["classification"])

@@ -253,9 +253,6 @@ def _unknown_program(words: tuple[str, ...], roots: Roots) -> Decision:
     if known := patterns.dangerous.get(program):
         why = f"{program} {known.explanation}.{_which_files(words, roots) if program == 'rm' else ''}"
         return Decision(RISKY, 3, known.rule, why, program, words)
-    if program == "cat":
-        why = f"cat prints local files, which always needs approval.{_which_files(words, roots)}"
-        return Decision(RISKY, 1, "cat: asks always", why, program, words)
     effect = patterns.unknown.get(program)
     what = f"{program} {effect}." if effect else f"The policy does not know what {program[:80]!r} does."
     near = "" if effect else " If it only reads, approve it once or use an allowed program instead."
@@ -263,7 +260,7 @@ def _unknown_program(words: tuple[str, ...], roots: Roots) -> Decision:
 
 
 def _which_files(words: Sequence[str], roots: Roots) -> str:
-    """Real paths of the files of a cat or rm, for the prompt."""
+    """Real paths of the files of an rm, for the prompt."""
     paths = [word for word in words[1:] if not word.startswith("-")]
     sentences = []
     for path in paths[:8]:

@@ -1,4 +1,4 @@
-"""Option grammars of the allowed programs, read from `policy/programs/*.toml`.
+"""Option grammars of the allowed programs, read from `policy/programs/*.toml` and `policy/host_reads.toml`.
 
 A table lists a program's flags, its options with typed values and its operands; a command is SAFE when every word of
 it is one the table holds. What the table does not hold is refused with a reason. Each table carries examples that
@@ -28,6 +28,9 @@ must match and that must not; the tests judge them, and those of a user's table 
     sentence    the type of all operands together, joined by blanks: tcpdump's filter, the names that dig asks for
     payload     of a reader of captures: what it must be told so that packets that its filter lets through are shown
                 without their payload: `packet_protocols`
+    open        an expression for options that need no row of their own: every one that it matches is SAFE, since the
+                sandbox keeps all of them harmless; `flags` and `values` then hold those that take a value or are looked
+                at by another key. Built-in tables only: `policy/host_reads.toml`
     operands_are_urls  the operands' hosts must be resolved and judged before the run, those too to which --resolve and
                 --connect-to lead in their place: `curl_resolve`
 """
@@ -51,6 +54,7 @@ from ghost.shell.judge.network.request_urls import host_of
 from ghost.shell.judge.value_types import Check, Roots, parse_type
 
 PROGRAMS = Path(__file__).parents[1] / "policy" / "programs"
+HOST_READS = "host_reads.toml"
 
 EXAMPLE_ROOTS = Roots((Path("/tmp/captures"),))  # noqa: S108 - never opened: the examples' captures need not exist
 
@@ -148,6 +152,7 @@ class Grammar:
     sentence: Check | None
     prefixes: tuple[str, ...]
     payload: PayloadRules | None
+    open: re.Pattern[str] | None = None
     longest_word: int | None = None
     """Of a user's table, whose expressions were judged for words of at most that length."""
 
@@ -247,6 +252,8 @@ class Grammar:
         check = self.values.get(option)
         if check is None or (value is None and option in self.optional):
             if value is not None or (option not in self.flags and option not in self.optional):
+                if self.open is not None and self.open.fullmatch(part.word):
+                    return None
                 return self._unknown(option, inside=part.word)
             seen.add(self.canonical[option])
             return None
@@ -318,7 +325,7 @@ _KEYS = frozenset((
     "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "dashes",
     "repeatable", "requires", "only_with", "not_with", "operands", "at_least", "at_most", "forms", "risks", "harden",
     "alone", "variables", "spellings", "operands_are_urls", "sentence", "prefixes", "examples",
-    "defaults", "early", "payload",
+    "defaults", "early", "payload", "open",
 ))  # fmt: skip
 _LISTS = frozenset((
     "flags", "joined", "optional", "repeatable", "requires", "operands", "forms", "harden", "alone",
@@ -373,6 +380,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         sentence=parse_type(table["sentence"]) if "sentence" in table else None,
         prefixes=tuple(table.get("prefixes", ("-",))),
         payload=parse_payload_rules(table["payload"]) if "payload" in table else None,
+        open=lazy(table["open"], re.ASCII) if "open" in table else None,
     )
 
 
@@ -425,16 +433,20 @@ class _BuiltIn(Mapping[str, Grammar]):
 
     def __init__(self) -> None:
         self._read: dict[str, Grammar] = {}
-        self._unread = {path.stem: path for path in sorted(PROGRAMS.glob("*.toml"))}
+        self._unread = {path.stem for path in PROGRAMS.glob("*.toml")}
+        for row in load_policy(PROGRAMS.parent, HOST_READS)["reads"]:
+            names = row.pop("programs").split()
+            grammar = parse_grammar({**row, "program": names[0]})
+            self._read.update({name: replace(grammar, program=name) for name in names})
 
     def __getitem__(self, program: str) -> Grammar:
         if program not in self._read:
-            for name in [program] if program in self._unread else list(self._unread):
+            for name in [program] if program in self._unread else sorted(self._unread):
                 self._load(name)
         return self._read[program]
 
     def __iter__(self) -> Iterator[str]:
-        for name in list(self._unread):
+        for name in sorted(self._unread):
             self._load(name)
         return iter(self._read)
 
@@ -446,7 +458,7 @@ class _BuiltIn(Mapping[str, Grammar]):
         also = table.pop("also", ())
         grammar = parse_grammar(table)
         self._read.update({name: grammar, **{other: replace(grammar, program=other) for other in also}})
-        self._unread.pop(name, None)
+        self._unread.discard(name)
 
 
 @cache

@@ -37,6 +37,7 @@ _MOST_WAYS = 500_000
 """That an expression may try on such a word: a few milliseconds."""
 _TYPES_BY_EXPRESSION = frozenset(("MATCH", "NAMED", "SENT", "TOKENS", "INTERFACE", "DNS_NAME"))
 _NOT_FOR_USERS = {
+    "open": "would allow options that nobody read in a manual",
     "spellings": "would give the words of other programs a new meaning",
     "operands_are_urls": "is for curl, whose hosts the shell pins",
 }

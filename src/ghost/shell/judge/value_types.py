@@ -42,6 +42,7 @@ from ghost.shell.judge.network.request_urls import (
     is_metadata_name,
     parse_ipv4_leniently,
 )
+from ghost.shell.policy_tables import policy_table
 
 
 @dataclass(frozen=True)
@@ -347,6 +348,43 @@ def _directory(_: str) -> Check:
     return check
 
 
+def _local_file(parameters: str) -> Check:
+    """`LOCAL_FILE`: configuration of the network, or what Ghost wrote into this workspace; both by their real path.
+
+    `LOCAL_FILE with secrets`: also configuration in which keys may stand. Redaction knows them by the name before them,
+    so only a program that prints whole files may read those.
+    """
+    kinds = ["configuration", *(["with_secrets"] if parameters else [])]
+
+    def check(value: str, roots: Roots) -> str | None:
+        if value.startswith("~"):
+            return _TILDE
+        if any(character in value for character in "*?["):
+            return "is taken as written, since nothing expands '*'; name the files, or use grep -r WORD DIRECTORY"
+        real = real_path(value)
+        if not value or value.startswith("-") or real is None:
+            return "is not the path of a file"
+        if real.startswith("/proc/sys/") and os.path.isdir(real):  # noqa: PTH112 - a str path; two files below are keys
+            return "is a directory of settings; name a file, or use sysctl -a"
+        table = policy_table("local_files.toml")
+        if any(lazy(table[kind]).fullmatch(real) for kind in kinds) or _is_own_file(real, roots):
+            return None
+        if lazy(table["with_secrets"]).fullmatch(real):
+            return f"may hold keys, which only whole files show beside their names; use cat {value}"
+        place = "lies" if real == value else f"is really {real}, which lies"
+        where = "in" if roots.hold(value) else "OUTSIDE"
+        return f"{place} {where} the workspace's own directories, and is no network configuration nor a file of Ghost's"
+
+    return check
+
+
+def _is_own_file(real: str, roots: Roots) -> bool:
+    """Whether Ghost wrote the file: its audit, reports and summaries, in a directory that has an audit of the shell."""
+    own = lazy(policy_table("local_files.toml")["own"])
+    inside = (root for root in roots.real if real.startswith(root.rstrip("/") + "/"))
+    return any(own.fullmatch(real[len(root) + 1 :]) and _holds_audit(f"{root}/audit") for root in inside)
+
+
 def _holds_audit(directory: str) -> bool:
     """Whether the directory holds an audit of the shell, which a report could overwrite."""
     try:
@@ -431,6 +469,7 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "CAPTURE": _capture,
         "CERTIFICATE": lambda _: _fault_of_certificate,
         "DIRECTORY": _directory,
+        "LOCAL_FILE": _local_file,
         "URL": _by(fault_of_url),
         "FIELD": _by(fault_of_field),
         "DISPLAY_FILTER": _by(fault_of_display_filter),

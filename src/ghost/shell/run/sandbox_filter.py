@@ -20,7 +20,7 @@ MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 
 FAMILIES = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16}
-NETLINK_PROTOCOLS = {"route": 0, "sock_diag": 4, "generic": 16}
+NETLINK_PROTOCOLS = {"route": 0, "sock_diag": 4, "netfilter": 12, "generic": 16}
 
 # linux/bpf_common.h and linux/seccomp.h
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06

@@ -12,7 +12,7 @@ from ghost.patterns import lazy
 from ghost.shell.policy_tables import policy_table
 from ghost.shell.run.sandbox_filter import FAMILIES
 
-CAPABILITIES = {"dac_read_search": 2, "net_raw": 13, "sys_ptrace": 19}  # linux/capability.h
+CAPABILITIES = {"dac_read_search": 2, "net_raw": 13, "sys_ptrace": 19, "syslog": 34}  # linux/capability.h
 
 
 @dataclass(frozen=True)
