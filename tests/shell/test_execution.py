@@ -7,8 +7,10 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 
 from ghost.shell.run.execution import STDOUT_LIMIT, Programs, Run, child_environment, run
+from ghost.shell.run.program_directories import changed_by_others, further_directories
 
 
 @pytest.fixture
@@ -316,3 +319,78 @@ def test_no_process_and_no_descriptor_is_left_behind(programs: Programs, script:
         go(programs, name)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert len(children_of_launcher()) <= 1  # the one that waits for the next command
+
+
+# Program directories
+
+
+@pytest.fixture
+def own() -> Iterator[Path]:
+    """A directory to which nobody else can change the way: in the home directory, since /tmp is everybody's."""
+    with tempfile.TemporaryDirectory(dir=Path.home(), prefix=".ghost-test-") as directory:
+        yield Path(directory)
+
+
+def test_a_further_directory_counts_after_the_others_and_only_where_nobody_else_can_write(
+    own: Path,
+) -> None:
+    (own / "tool").symlink_to(own / "real-tool")
+    for name in ("real-tool", "ls", "open-to-others"):
+        (own / name).write_text("#!/bin/sh\necho own\n")
+        (own / name).chmod(0o755)
+    programs = Programs(further=(own / "missing", own))
+    assert programs.find("tool") == own / "tool"
+    assert programs.find("ls") in (Path("/usr/bin/ls"), Path("/bin/ls"))
+    assert str(own) in programs.search_path
+    assert go(programs, "tool").stdout.head == b"own\n"
+
+    (own / "real-tool").chmod(0o775)
+    assert programs.find("tool") is None
+    assert programs.find(str(own / "tool")) is None
+    told = go(programs, "tool")
+    assert told.exit_code == 127
+    assert str(own / "real-tool").encode() in told.stderr.head
+    assert b"passed over" in told.stderr.head
+
+
+@pytest.mark.parametrize("fault", ["directory", "above", "link", "sticky"])
+def test_a_directory_that_others_can_write_is_passed_over(own: Path, fault: str) -> None:
+    (own / "sub").mkdir()
+    (own / "sub" / "tool").write_text("#!/bin/sh\n")
+    (own / "sub" / "tool").chmod(0o755)
+    asked = own / "sub"
+    assert changed_by_others(asked / "tool") is None
+    if fault == "link":
+        (own / "shared").mkdir(mode=0o700)
+        (own / "shared" / "bin").symlink_to(own / "sub")
+        (own / "shared").chmod(0o777)
+        asked = own / "shared" / "bin"
+    else:
+        (own if fault == "above" else own / "sub").chmod(0o1777 if fault == "sticky" else 0o775)
+    assert changed_by_others(asked / "tool") is not None
+    assert Programs(further=(asked,)).find("tool") is None
+    assert str(asked) not in Programs(further=(asked,)).search_path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_program_of_another_user_is_passed_over(own: Path) -> None:
+    (own / "tool").write_text("#!/bin/sh\n")
+    (own / "tool").chmod(0o755)
+    os.chown(own / "tool", 65534, 65534)
+    assert Programs(further=(own,)).find("tool") is None
+
+
+def test_further_directories_are_the_usual_ones_and_those_of_the_variable() -> None:
+    found = further_directories({"GHOST_PROGRAM_DIRS": "/opt/tools/bin:relative:/usr/local/bin:"})
+    assert [*map(str, found)] == ["/usr/local/bin", "/snap/bin", "/opt/homebrew/bin", "/opt/tools/bin"]
+
+
+def test_a_program_named_by_a_path_is_the_one_that_is_found_or_none(own: Path) -> None:
+    for name in ("tool", "ls"):
+        (own / name).write_text("#!/bin/sh\n")
+        (own / name).chmod(0o755)
+    programs = Programs(further=(own,))
+    assert programs.unqualified(f"{own}/tool -x 'a  b'") == "tool -x 'a  b'"
+    for command in (f"{own}/ls -l", f"{own}/../{own.name}/tool", f"'{own}/tool'", "./tool", "tool x", ""):
+        assert programs.unqualified(command) == command
+    assert programs.unqualified("/bin/ls -l") == programs.unqualified("/usr/bin/ls -l") == "ls -l"

@@ -21,7 +21,7 @@ import ghost.shell
 from ghost.errors import UsageError
 from ghost.records import Head, read_json, read_records, verify
 from ghost.redaction import Placeholders, for_outside
-from ghost.shell import HitlDecision, SafeExecShell
+from ghost.shell import HitlDecision, Programs, SafeExecShell
 from ghost.shell.judge.classification import decide
 from ghost.shell.run.execution import STDOUT_LIMIT
 from tests.exhaustive import EXHAUSTIVE, sample
@@ -89,7 +89,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
             *("SAFE", "RISKY", "FORBIDDEN", "HitlCallback", "explain"),
-            *("missing_sandbox", "whole_output", "Programs", "SYSTEM_DIRS"),
+            *("missing_sandbox", "whole_output", "Programs"),
             *("recorded_output", "printed_output"),
         ]
     )
@@ -727,3 +727,15 @@ def test_an_interrupt_that_comes_when_commands_that_ran_together_have_ended_is_n
     with pytest.raises(KeyboardInterrupt):
         shell.execute_all([{"command": command, "reasoning": "to see"} for command in ("ss -tln", "ss -uln")])
     assert [(record["status"], record["error"]) for record in records(shell)] == [("completed", None)] * 2
+
+
+def test_a_program_named_by_its_own_path_runs_and_another_one_is_named(tmp_path: Path) -> None:
+    shell = SafeExecShell("s", audit_dir=tmp_path / "audit")
+    own = ask(shell, f"{Programs().find('uname')} -s")
+    assert (own["classification"], own["output"]) == ("SAFE", "Linux\n" if sys.platform == "linux" else "Darwin\n")
+    other = tmp_path / "uname"
+    other.write_text("#!/bin/sh\necho other\n")
+    other.chmod(0o755)
+    refused = ask(shell, f"{other} -s")
+    assert (refused["classification"], refused["output"]) == ("RISKY", "")
+    assert f"{other} is not the uname that would run, which is {Programs().find('uname')}" in refused["message"]

@@ -24,7 +24,7 @@ from ghost.errors import ConfigurationError, GhostError, LabError
 from ghost.lab import RunningLab, lab_behind_az
 from ghost.providers import VENDORS
 from ghost.records import SystemClock, is_locked, new_session_id
-from ghost.shell import SYSTEM_DIRS, HitlDecision, Programs, SafeExecShell, missing_sandbox
+from ghost.shell import HitlDecision, Programs, SafeExecShell, missing_sandbox
 from ghost.text import sentence, visible
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
@@ -138,11 +138,14 @@ def _sandbox() -> Finding:
 
 
 def _programs(lab: RunningLab | None) -> Finding:
-    directories = (lab.program_dir,) if lab else SYSTEM_DIRS
-    programs = Programs(directories)
+    programs = Programs((lab.program_dir,)) if lab else Programs.of_system()
     missing = [name for name in TOOLS if programs.find(name) is None]
     there = [name for name in (*TOOLS, *OPTIONAL_TOOLS) if name not in missing and programs.find(name)]
-    detail = f"{', '.join(there) or 'none'} in {os.pathsep.join(map(str, directories))}"
+    passed_over = [
+        str(d) for d in programs.further if d.is_dir() and str(d) not in programs.search_path.split(os.pathsep)
+    ]
+    detail = f"{', '.join(there) or 'none'} in {programs.search_path}"
+    detail += f"; passed over, since others can write them: {', '.join(passed_over)}" if passed_over else ""
     if missing:
         return Finding("programs", WARNING, detail, f"install {', '.join(missing)}: tests with them are left out")
     return Finding("programs", OK, detail)
@@ -170,7 +173,7 @@ def _azure(settings: Settings, lab: RunningLab | None, records: Path) -> Iterato
     if why := _failure(version):
         yield Finding("az", FAILED, f"it does not start ({why})", "try az version in this shell")
         return
-    path = settings.az or (lab and "the lab's") or Programs().find("az")
+    path = settings.az or (lab and "the lab's") or Programs.of_system().find("az")
     yield Finding("az", OK, f"{_parsed(version).get('azure-cli', 'of an unknown version')}, {path}{where}")
     if why := _failure(account):
         yield Finding("az login", FAILED, f"az cannot name a subscription ({why})", "run az login")

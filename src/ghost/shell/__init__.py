@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ghost.shell.record.anonymization import TopologyAnonymizer
     from ghost.shell.record.kept_output import printed_output, recorded_output, whole_output
     from ghost.shell.record.truncation import truncate
-    from ghost.shell.run.execution import SYSTEM_DIRS, Programs
+    from ghost.shell.run.execution import Programs
     from ghost.shell.run.kernel import missing_sandbox
     from ghost.shell.safe_exec_shell import SafeExecShell
 
@@ -25,7 +25,6 @@ __all__ = [
     "FORBIDDEN",
     "RISKY",
     "SAFE",
-    "SYSTEM_DIRS",
     "HitlCallback",
     "HitlDecision",
     "Programs",
@@ -42,7 +41,6 @@ __all__ = [
 ]
 
 _MODULES = {
-    "SYSTEM_DIRS": "ghost.shell.run.execution",
     "Programs": "ghost.shell.run.execution",
     "SafeExecShell": "ghost.shell.safe_exec_shell",
     "TopologyAnonymizer": "ghost.shell.record.anonymization",

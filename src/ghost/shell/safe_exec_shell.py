@@ -107,11 +107,11 @@ class SafeExecShell:
         self._timeout_seconds = _timeout(timeout_seconds, 120.0)
         self._roots = tuple(map(Path, roots)) if roots is not None else default_roots(directory, settings)
         self._programs = (
-            Programs(az=settings.az)
+            Programs.of_system(settings.az)
             if program_dirs is None
             else Programs(
                 tuple(Path(d).absolute() for d in program_dirs),
-                (settings.az or Programs().find("az")) if own_az else None,
+                (settings.az or Programs.of_system().find("az")) if own_az else None,
             )
         )
         self._environment = dict(environment or {})
@@ -298,8 +298,8 @@ class SafeExecShell:
 
     def _judge(self, written: str) -> Decision:
         """The decision on a command, as it reads once its placeholders are restored."""
-        command = self._restored(written)
-        decision = decide(command, self._roots)
+        command = self._programs.unqualified(self._restored(written))
+        decision = self._named_by_path(decide(command, self._roots))
         if decision.classification == FORBIDDEN or decision.refused_unasked:
             return decision
         if (foreign := self._foreign_file(command, decision)) is not None:
@@ -323,6 +323,17 @@ class SafeExecShell:
             arguments=None,
             problem="unsupported_syntax",
         )
+
+    def _named_by_path(self, decision: Decision) -> Decision:
+        """Name the program that would run where a command names another one by its path."""
+        name = decision.program.rpartition("/")[2]
+        found = self._programs.find(name) if decision.program.startswith("/") and decision.problem else None
+        if found is None:
+            return decision
+        why = (
+            f"{decision.program[:80]} is not the {name} that would run, which is {found}. Write {name} if you mean it."
+        )
+        return replace(decision, explanation=why)
 
     def _foreign_file(self, command: str, decision: Decision) -> str | None:
         """Why a command may read a file outside those of this investigation."""

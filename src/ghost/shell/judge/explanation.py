@@ -31,7 +31,10 @@ _ADDITIONS = (("-c", "4"), ("-r",), ("-i",), ("-a",), ("-o", "/dev/null"), ("-I"
 
 def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
     """Classification, tier, rule and explanation; `parse`; `safe_form` (or None) and `fix`, which says what to do."""
+    from ghost.shell.run.execution import Programs
+
     places = tuple(map(Path, roots)) if roots is not None else None
+    command = Programs.of_system().unqualified(command)
     decision = _decision(command, places)
     line = parse(command.strip()[:MAX_LENGTH])
     is_open = decision.classification not in (SAFE, FORBIDDEN) and not decision.rule.startswith("policy:")

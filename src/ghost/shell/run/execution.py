@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ghost.patterns import lazy
 from ghost.shell.judge.command_line import TO_READER, Sinks
 from ghost.shell.policy_tables import policy_table
 from ghost.shell.run.launcher import Launcher, StartedProgram, Streams, start_program
+from ghost.shell.run.program_directories import changed_by_others, further_directories
 from ghost.shell.run.sandbox import Confinement, Sandbox
 from ghost.shell.run.warm_az import WarmAz
 
@@ -89,20 +91,49 @@ class Programs:
 
     directories: tuple[Path, ...] = SYSTEM_DIRS
     az: Path | None = None
+    further: tuple[Path, ...] = ()
+    """Directories after those. A program there counts only where nobody but root and the user can change it."""
+
+    @classmethod
+    def of_system(cls, az: Path | None = None) -> Programs:
+        return cls(az=az, further=further_directories())
 
     def find(self, name: str) -> Path | None:
-        """The program of that name. A path is accepted only where it names a program of these directories."""
+        """The program of that name. A path is accepted only where it is the program that its bare name finds."""
         if name == "az" and self.az is not None:
             return self.az.absolute() if _is_program(self.az) else None
         if os.sep in name:
             path = Path(name)
-            inside = path.is_absolute() and ".." not in path.parts and path.parent in self.directories
-            return path if inside and _is_program(path) else None
-        return next((d / name for d in self.directories if name not in ("", ".", "..") and _is_program(d / name)), None)
+            found = self.find(path.name) if path.is_absolute() and ".." not in path.parts else None
+            return found if found is not None and _is_same(found, path) else None
+        if name in ("", ".", ".."):
+            return None
+        return next((d / name for d in self.directories if _is_program(d / name)), None) or next(
+            (d / name for d in self.further if _is_program(d / name) and changed_by_others(d / name) is None), None
+        )
 
-    @property
+    def unqualified(self, command: str) -> str:
+        """The command with a bare name for the program, where it names that by the path at which it is found."""
+        first, blank, rest = command.strip(" ").partition(" ")
+        if _PLAIN_PATH.fullmatch(first) is None or self.find(first) is None:
+            return command
+        return f"{Path(first).name}{blank}{rest}"
+
+    def missing(self, name: str) -> str:
+        """Say that no program was found, and of one that was passed over why."""
+        for directory in self.further:
+            path = directory / name
+            if _is_program(path) and (place := changed_by_others(path)) is not None:
+                return (
+                    f"command not found: {name}. {path} is passed over, since others than you and root could change "
+                    f"{place}: take it over and run chmod go-w {place}."
+                )
+        return f"command not found: {name}"
+
+    @cached_property
     def search_path(self) -> str:
-        return _path_of(self.directories)
+        further = (directory for directory in self.further if changed_by_others(directory) is None)
+        return _path_of((*self.directories, *further))
 
     def search_path_for(self, target: str) -> str:
         """An az that is none of these directories' starts programs of the system's."""
@@ -157,7 +188,7 @@ def run(
     else:
         program = programs.find(name)
         if program is None:
-            return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
+            return failed_run(NOT_FOUND, programs.missing(name), time.monotonic() - started)
         words = [str(program), *arguments[1:]]
     sandbox = sandbox if sandbox is not None else Sandbox("off", (), programs.search_path)
     try:
@@ -396,6 +427,14 @@ def joined(runs: Sequence[Run]) -> Run:
 def failed_run(exit_code: int, message: str, duration_seconds: float = 0.0) -> Run:
     """A run that failed before the program started, reported as a shell would."""
     return Run(Captured(), Captured.of(message, STDERR_LIMIT), exit_code, False, duration_seconds)
+
+
+_PLAIN_PATH = lazy(r"/[A-Za-z0-9._+/-]+")
+
+
+def _is_same(found: Path, path: Path) -> bool:
+    """Whether a path leads to the program that was found: /bin may be a link to /usr/bin."""
+    return found == path or (_is_program(path) and os.path.realpath(found) == os.path.realpath(path))
 
 
 def _is_program(path: Path) -> bool:
