@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from ghost.errors import ConfigurationError
+from ghost.shell import SafeExecShell
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.explanation import explain
 from ghost.shell.judge.user_tables import VARIABLE, grammars, user_grammars
+from ghost.shell.run.kernel import this_kernel
 
 IPCALC = """
 program = "ipcalc"
@@ -25,9 +27,18 @@ safe = ["ipcalc 10.0.0.0/8", "ipcalc -b 10.0.0.0/8", "ipcalc -bn 10.0.0.0/8"]
 risky = ["ipcalc", "ipcalc -s 10.0.0.0/8", "ipcalc 10.0.0.0/8 10.1.0.0/16"]
 """
 
+JQ = """
+program = "jq"
+about = "computes"
+flags = ["-n"]
+operands = ["INT 0..9"]
+[examples]
+safe = ["jq -n 1", "jq 1", "jq -n"]
+risky = ["jq -f x", "jq -n 1 x", "jq ."]
+"""
 
 CHANGES_OR_RUNS = """
-iptables iptables-legacy nft tc mount mount.nfs pip pip3.11 helm terraform tofu bpftool kubectl podman apt dnf brew
+iptables iptables-legacy nft tc mount mount.nfs pip pip3.11 helm terraform tofu bpftool podman apt dnf brew
 vim.tiny nano emacs gdb zsh xonsh awk perl5.36 node18 systemctl service sysctl modprobe nmcli wg ufw conntrack crontab
 ansible-playbook nc.openbsd nc wget git ssh-keygen gpg mysql nsupdate ovs-vsctl bridge parted lvremove useradd kill
 tar rsync sort make gcc-12 java nmap tcpreplay iperf3 docker-compose gcloud dd ftp Pip3 RM
@@ -78,7 +89,7 @@ def test_no_table_of_a_user_holds_a_program_that_changes_or_runs_something(direc
 
 
 @pytest.mark.parametrize(
-    "program", ["ipcalc", "sipcalc", "geoiplookup", "ntptrace", "lldpctl", "snmpget", "fping", "mtr6"]
+    "program", ["ipcalc", "sipcalc", "geoiplookup", "ntptrace", "lldpctl", "snmpget", "fping", "mtr6", "vtysh", "jq"]
 )
 def test_a_program_that_reads_may_have_a_table(directory: Path, program: str) -> None:
     write(directory, IPCALC.replace("ipcalc", program), f"{program}.toml")
@@ -264,3 +275,12 @@ def test_an_expression_that_does_not_compile_refuses_every_command(directory: Pa
     table = IPCALC.replace("at_least = 1", f'at_least = 1\nvalues = {{"-x" = "MATCH {expression} -- a b"}}')
     write(directory, table)
     assert decide("ping -c 1 127.0.0.1").rule == "policy: unusable"
+
+
+@pytest.mark.skipif(this_kernel().landlock < 6, reason="the kernel has no Landlock of version 6")
+@pytest.mark.needs("jq")
+def test_a_users_program_runs_in_the_sandbox(directory: Path) -> None:
+    write(directory, JQ, "jq.toml")
+    response = SafeExecShell("s", audit_dir=directory / "audit").execute({"command": "jq -n 1", "reasoning": "to see"})
+    assert (response["action"], response["output"]) == ("auto_approved", "1\n")
+    assert response["sandbox"] == ["no_new_privs", "capabilities", "landlock", "seccomp"]
