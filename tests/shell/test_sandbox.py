@@ -573,8 +573,8 @@ grep -c 127 /etc/hosts|head -2 /etc/services|cat /proc/sys/net/ipv4/ip_forward
 def test_reads_of_this_machine_work_in_the_sandbox(tmp_path: Path) -> None:
     shell = SafeExecShell("s", audit_dir=tmp_path / "audit", roots=[tmp_path], timeout_seconds=30)
     commands = [c for line in HOST_READS.split("\n") for c in line.split("|") if c and Programs().find(c.split()[0])]
-    if os.geteuid() != 0 and Path("/proc/sys/kernel/dmesg_restrict").read_text() != "0\n":
-        commands.remove("dmesg")
+    if os.geteuid() != 0:
+        commands.remove("dmesg")  # the machine decides who may read /dev/kmsg
     responses = {c: shell.execute({"command": c, "reasoning": "to see"}) for c in commands}
     assert len(commands) > 10
     assert {c: r["stderr"] for c, r in responses.items() if (r["exit_code"], r["action"]) != (0, "auto_approved")} == {}
