@@ -407,7 +407,7 @@ class SafeExecShell:
         try:
             result = run(
                 arguments,
-                programs=self._programs if decision.profile is None else Programs(),
+                programs=self._programs if decision.profile is None else Programs.of_system(),
                 environment=self._variables_for(decision),
                 timeout_seconds=timeout_seconds,
                 runner=self._runner,
