@@ -23,6 +23,7 @@ from ghost.shell.judge.command_line import MAX_LENGTH, CommandLine, Stage, parse
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Classification, Decision, Environment
 from ghost.shell.judge.forbidden_commands import credential_behind, forbidden
 from ghost.shell.judge.grammar import Grammar, Refusal
+from ghost.shell.judge.read_forms import form_of_az, form_of_program
 from ghost.shell.judge.user_tables import grammars
 from ghost.shell.judge.value_types import DEFAULT_ROOTS, Roots, real_path
 from ghost.shell.policy_tables import policy_table
@@ -80,7 +81,8 @@ def _judge(line: CommandLine, roots: Roots) -> Decision:
     stages = tuple(_judge_stage(stage, roots, line.stages[:at]) for at, stage in enumerate(line.stages))
     cannot_run = next((stage for stage in stages if stage.problem is not None), None)
     decisive = cannot_run or next((stage for stage in stages if stage.classification != SAFE), stages[0])
-    return replace(decisive, environment=stages[0].environment, stages=stages)
+    reads = all(stage.classification == SAFE or stage.reads for stage in stages)
+    return replace(decisive, environment=stages[0].environment, stages=stages, form=None, reads=reads)
 
 
 def _judge_stage(stage: Stage, roots: Roots, before: Sequence[Stage] = ()) -> Decision:
@@ -224,7 +226,8 @@ def _spellings() -> tuple[tuple[Grammar, re.Pattern[str]], ...]:
 def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decision:
     judged = grammar.judge(words, roots)
     if isinstance(judged, Refusal):
-        return Decision(RISKY, 1, judged.rule, judged.explanation, grammar.program, words)
+        form = form_of_program(grammar, words, roots)
+        return Decision(RISKY, 1, judged.rule, judged.explanation, grammar.program, words, form=form)
     return Decision(
         SAFE,
         None,
@@ -242,7 +245,9 @@ def _by_az_table(words: tuple[str, ...]) -> Decision:
     refusal = read_commands.reads().refusal(words)
     if refusal is not None:
         explanation = effect_of(words) or refusal.explanation
-        return Decision(RISKY, 2, refusal.rule, explanation, "az", words, environment="azure")
+        form = form_of_az(words)
+        reads = form is not None
+        return Decision(RISKY, 2, refusal.rule, explanation, "az", words, environment="azure", form=form, reads=reads)
     why = "This az command is in the table of reads, and every option of it is known."
     return Decision(SAFE, None, "az: read", why, "az", words, environment="azure")
 

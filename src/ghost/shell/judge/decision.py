@@ -34,6 +34,9 @@ class Decision:
     the stage that decided: the first FORBIDDEN, else the first that cannot run, else the first that is RISKY, else
     the first of all. `profile` names the sandbox profile of a command that has it for its place in a line; the others
     have that of their program.
+
+    `form` is set for a RISKY command that a person may allow once for all values in its slots (`read_forms`); `reads`
+    says that a command which asks cannot write: then she may allow it for the session.
     """
 
     classification: Classification
@@ -52,6 +55,8 @@ class Decision:
     """Seconds, from `timeout SECONDS` before the command."""
     profile: str | None = None
     stages: tuple[Decision, ...] = ()
+    form: str | None = None
+    reads: bool = False
 
     @property
     def commands(self) -> tuple[Decision, ...]:

@@ -42,6 +42,10 @@ class Values:
             allowed.update(dict.fromkeys(option.names, one))
         return allowed
 
+    def is_never(self, path: str, option: Option) -> bool:
+        """Whether an option makes a read of this command something else."""
+        return self._kind(path, option) == "never"
+
     def _kind(self, path: str, option: Option) -> str | None:
         """The type of an option, from the innermost group that lists it."""
         scope = path
