@@ -110,6 +110,8 @@ class Settings:
 
     private: bool = _setting("GHOST_PRIVATE", False)
     """Whether addresses, subnets and ids of resources are replaced by placeholders before anyone reads output."""
+    read_only: bool = _setting("GHOST_READ_ONLY", False)
+    """Whether what would ask for an approval is refused; `--read-only` wins."""
 
     # --- the mind ---
     soc_enabled: bool = _setting("SOC_ENABLED", True)

@@ -27,6 +27,8 @@ FIELDS = [
         "denial_reason",
         "modified_command",
         "environment",
+        "approval_id",
+        "argv_sha256",
         "message",
     ),
     *("exit_code", "output", "stderr", "output_summary", "output_truncated", "output_sha256", "output_bytes"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ghost.shell.gate import HitlDecision, ask_for_approval
+from ghost.shell.gate import Gate, HitlDecision
 from ghost.shell.judge.classification import classify, decide
 from ghost.shell.judge.command_line import MAX_LENGTH
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
@@ -414,7 +414,7 @@ def test_nobody_is_asked_about_what_cannot_run(command: str, asked: bool) -> Non
         return HitlDecision("deny")
 
     decision = decide(command)
-    outcome = ask_for_approval(command, decision, "because", decide, deny)
+    outcome = Gate(decide, deny).ask(command, decision, "because")
 
     assert decision.classification == RISKY
     assert bool(prompts) is asked

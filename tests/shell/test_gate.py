@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ghost.shell import HitlDecision
-from ghost.shell.gate import CHANGED, MAX_PROMPTS, GateOutcome, ask_for_approval
+from ghost.shell.gate import CHANGED, MAX_PROMPTS, Gate, GateOutcome
 from ghost.shell.judge.decision import Decision
 from ghost.text import visible
 from tests.each_row import each
@@ -39,7 +39,7 @@ class Person:
 
 
 def gate(command: str, person: Any, timeout_seconds: float | None = None, reasoning: str = "why") -> GateOutcome:
-    return ask_for_approval(command, judge(command), reasoning, judge, person, timeout_seconds)
+    return Gate(judge, person, timeout_seconds).ask(command, judge(command), reasoning)
 
 
 def test_a_safe_command_asks_nobody() -> None:

@@ -90,7 +90,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
             *("SAFE", "RISKY", "FORBIDDEN", "HitlCallback", "explain"),
             *("missing_sandbox", "whole_output", "Programs"),
-            *("recorded_output", "printed_output"),
+            *("recorded_output", "printed_output", "ApprovalRequest", "Approve", "READ_ONLY"),
         ]
     )
     assert (ghost.shell.SAFE, ghost.shell.RISKY, ghost.shell.FORBIDDEN) == ("SAFE", "RISKY", "FORBIDDEN")

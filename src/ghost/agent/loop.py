@@ -43,6 +43,9 @@ class HasHead(Protocol):
     @property
     def audit_head(self) -> Head: ...
 
+    @property
+    def approvals_head(self) -> Head: ...
+
 
 class HasRegistryHead(Orchestrator, Protocol):
     @property
@@ -201,6 +204,7 @@ class Investigation:
     def save(self) -> None:
         self.session.audit_head = {
             "shell": self.shell.audit_head.as_dict(),
+            "approvals": self.shell.approvals_head.as_dict(),
             "tasks": self.orchestrator.registry_head.as_dict(),
             "turns": self.turns.head.as_dict(),
         }

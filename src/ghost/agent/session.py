@@ -24,7 +24,7 @@ from ghost.text import did_you_mean
 
 AZURE: Final = "Azure"
 """The network name of a session on a real tenant."""
-NO_RECORDS: Final = {name: Head().as_dict() for name in ("shell", "tasks", "turns")}
+NO_RECORDS: Final = {name: Head().as_dict() for name in ("shell", "approvals", "tasks", "turns")}
 """The heads of a session that wrote nothing yet."""
 
 
@@ -70,8 +70,10 @@ class Session(BaseModel):
     manual_cleanup_pending: list[str] = Field(default_factory=list)
     """Tasks, captures and files of earlier sessions whose clean-up was declined or failed."""
     integrity_warning: str | None = None
+    read_only: bool = False
+    """Whether what would have asked for an approval was refused, in a part of it at least."""
     audit_head: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Heads of the append-only files: `shell`, `tasks`, `turns`."""
+    """Heads of the append-only files: `shell`, `approvals`, `tasks`, `turns`."""
 
     @property
     def hypotheses(self) -> HypothesisLog:
@@ -102,6 +104,11 @@ class SessionPaths:
     @property
     def shell_audit(self) -> Path:
         return self.audit_dir / f"shell_audit_{self.session_id}.jsonl"
+
+    @property
+    def approvals(self) -> Path:
+        """Present once somebody was asked."""
+        return self.audit_dir / f"approvals_{self.session_id}.jsonl"
 
     @property
     def outputs(self) -> Path:

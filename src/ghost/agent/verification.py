@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from ghost.agent.audit_evidence import Evidence
 from ghost.agent.completion import LEVELS, bounded_confidence, classified_actions, proof_of
@@ -14,7 +16,7 @@ from ghost.agent.rca_report import file_sha256
 from ghost.agent.report_path import differences, paths_of
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
-from ghost.records import Head, read_json, read_lines, verify
+from ghost.records import Head, read_json, read_lines, read_valid_records, verify
 from ghost.shell import FORBIDDEN
 from ghost.text import map_text, plural
 
@@ -49,6 +51,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         detail = ", ".join([plural(result.head.count, "record"), *result.notes])
         later = result.notes if session.rca_report_path is not None and result.head.count else []
         checks.append(Check(title, detail, (*result.errors, *later)))
+    checks += _approvals(paths, session.head("approvals"))
     repeated = Evidence(paths.shell_audit).repeated
     if repeated:
         checks.append(
@@ -67,14 +70,10 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
 
     The head beside the audit file holds the expected length of the chain.
     """
-    beside = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
-    try:
-        head = Head.from_dict(read_json(beside))
-    except (FileNotFoundError, RecordError):
-        head = None
-    result = verify(paths.shell_audit, head)
+    result = verify(paths.shell_audit, _head_beside(paths.shell_audit))
     errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
     checks = [Check("shell audit", ", ".join([plural(result.head.count, "record"), *result.notes]), errors)]
+    checks += _approvals(paths, _head_beside(paths.approvals))
     checks += _whole_outputs(paths)
     if paths.intent.exists():
         cut_off = "a command was started and its end is not recorded: it was interrupted or is still running"
@@ -97,6 +96,34 @@ def verify_head(paths: SessionPaths, given: str) -> Check:
     follow = f", {plural(result.head.count - count, 'record')} came later" if result.head.count > count else ""
     detail = f"{plural(count, 'record')} with the hash {form[2]}{follow}"
     return Check("given head", detail, (*result.errors, *(() if count else ("a head of no record proves nothing.",))))
+def _head_beside(path: Path) -> Head | None:
+    try:
+        return Head.from_dict(read_json(path.with_name(f"{path.name}.head")))
+    except (FileNotFoundError, RecordError):
+        return None
+
+
+_APPROVING: Final = ("approve", "modify")
+
+
+def _approvals(paths: SessionPaths, head: Head | None) -> list[Check]:
+    """Check the file of approvals, and that each command that asked ran under one that covers it."""
+    records = [record for record in Evidence(paths.shell_audit).values() if "approval_id" in record]
+    runs = [r for r in records if r.get("argv_sha256") is not None or r.get("action") == "user_approved"]
+    if not (paths.approvals.exists() or runs or (head is not None and head.count)):
+        return []
+    result = verify(paths.approvals, head)
+    problems = list(result.errors)
+    approved = {a.get("id"): a for a in read_valid_records(paths.approvals)[0] if a.get("answer") in _APPROVING}
+    left = {name: Counter(approval.get("argv_sha256") or ()) for name, approval in approved.items()}
+    for run in runs:
+        name, argv = run["approval_id"], run.get("argv_sha256")
+        by_form = name in approved and approved[name].get("form") is not None
+        if not by_form and left.get(name, Counter())[argv] < 1:
+            problems.append(f"{run['audit_id']} ran, and no approval on record covers it")
+        elif not by_form and approved[name].get("kind") != "session":
+            left[name][argv] -= 1
+    return [Check("approvals", ", ".join([plural(result.head.count, "record"), *result.notes]), tuple(problems))]
 
 
 def _whole_outputs(paths: SessionPaths) -> list[Check]:

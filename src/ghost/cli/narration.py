@@ -376,6 +376,10 @@ class NarratedShell:
     def audit_head(self) -> Head:
         return self._shell.audit_head
 
+    @property
+    def approvals_head(self) -> Head:
+        return self._shell.approvals_head
+
     def runs_unasked(self, command: str) -> bool:
         return self._shell.runs_unasked(command)
 

@@ -7,7 +7,7 @@ and a record is chained to the audit. See `docs/safety.md`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ghost.shell.gate import HitlCallback, HitlDecision
+from ghost.shell.gate import READ_ONLY, ApprovalRequest, Approve, HitlCallback, HitlDecision
 from ghost.shell.judge.classification import classify
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
 from ghost.shell.judge.explanation import explain
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORBIDDEN",
+    "READ_ONLY",
     "RISKY",
     "SAFE",
+    "ApprovalRequest",
+    "Approve",
     "HitlCallback",
     "HitlDecision",
     "Programs",

@@ -5,30 +5,60 @@ A modified command is a new command: it is classified again from Tier 0, and ask
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ghost.shell.call_timeout import call_within
 from ghost.shell.judge.decision import FORBIDDEN, SAFE, Decision
 from ghost.text import visible
 
+if TYPE_CHECKING:
+    from ghost.shell.record.approval_book import ApprovalBook, Kind
+
 Action = Literal["auto_approved", "user_approved", "user_denied", "user_modified", "user_abandoned"]
+By = Literal["terminal", "dashboard", "scenario"]
 
 CHANGED = "Your own command, instead of one that was asked for with this reason: {}"
+READ_ONLY = "read_only"
+MAX_LINES = 50  # of a plan: nobody reads more
 MAX_PROMPTS = 10  # for one command: a person who modifies more often than that is a program in a loop
 
 
 @dataclass(frozen=True)
 class HitlDecision:
-    """A person's answer: `action` is `approve`, `deny` or `modify`, the last with `modified_command`."""
+    """A person's answer: `approve`, `deny`, `modify` with `modified_command`, and where the request offers them
+    `session`, which allows the command until the process ends, and `form`, which allows all of its form.
+    """
 
     action: str
     modified_command: str | None = None
     reason: str | None = None
+    by: By = "terminal"
 
 
 HitlCallback = Callable[[str, str, str, int | None], HitlDecision]
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """A question to a person. Everything in it is shown as it is; a plan is answered by `approve` or `deny`."""
+
+    kind: Literal["once", "plan"]
+    lines: tuple[str, ...]
+    """The commands; of a plan one or more."""
+    words: tuple[tuple[str, ...], ...]
+    """The words of each line that run."""
+    reasoning: str
+    risk: str
+    tier: int | None
+    session: bool = False
+    """Whether `session` is an answer."""
+    form: str | None = None
+    """What `form` allows; None where it is no answer."""
+
+
+Approve = Callable[[ApprovalRequest], HitlDecision]
 
 
 @dataclass(frozen=True)
@@ -44,69 +74,199 @@ class GateOutcome:
     modified_command: str | None = None
     error: str | None = None
     interrupted: KeyboardInterrupt | None = None
+    approval_id: str | None = None
+    """Of the answer that decided; None where nobody was asked."""
+    for_session: bool = False
+    """Whether it was allowed for the session."""
 
 
-def ask_for_approval(
-    command: str,
-    decision: Decision,
-    reasoning: str,
-    judge: Callable[[str], Decision],
-    callback: HitlCallback | None,
-    timeout_seconds: float | None = None,
-) -> GateOutcome:
-    """Pass SAFE commands, ask about RISKY ones, refuse FORBIDDEN ones. Never raises."""
-    if decision.classification == FORBIDDEN:
-        return GateOutcome("error", command, decision, None, error="forbidden_command")
-    if decision.refused_unasked:
-        return GateOutcome("error", command, decision, None, error=decision.problem)
-    if decision.classification == SAFE:
-        return GateOutcome("passed", command, decision, "auto_approved")
-    if callback is None:
-        return GateOutcome("denied", command, decision, "user_abandoned")  # nobody is there to ask
+@dataclass(frozen=True)
+class Gate:
+    """Who is asked, and where it is kept.
 
-    modified: str | None = None
-    for _ in range(MAX_PROMPTS):
-        try:
-            why = reasoning if modified is None else CHANGED.format(reasoning)
-            answer = _ask(callback, command, why, decision, timeout_seconds)
-        except KeyboardInterrupt as interrupt:
-            return GateOutcome(
-                "denied", command, decision, "user_abandoned", modified_command=modified, interrupted=interrupt
-            )
-        if answer is None:
-            break
-        reason = answer.reason.strip() if isinstance(answer.reason, str) and answer.reason.strip() else None
-        if answer.action == "deny":
-            return GateOutcome("denied", command, decision, "user_denied", "deny", reason, modified)
-        if answer.action == "approve":
-            action: Action = "user_approved" if modified is None else "user_modified"
-            return GateOutcome(
-                "passed", command, decision, action, "approve" if modified is None else "modify", None, modified
-            )
-        if answer.action != "modify" or not _is_command(answer.modified_command):
-            break
-        command = modified = str(answer.modified_command)
-        decision = judge(command)
-        if decision.classification == FORBIDDEN or decision.refused_unasked:
-            error = "forbidden_command" if decision.classification == FORBIDDEN else decision.problem
-            return GateOutcome("error", command, decision, "user_modified", "modify", None, modified, error)
+    `callback` answers one question a command, `approve` also plans, and offers what is allowed for the session.
+    """
+
+    judge: Callable[[str], Decision]
+    callback: HitlCallback | None = None
+    timeout_seconds: float | None = None
+    approve: Approve | None = None
+    book: ApprovalBook | None = None
+    read_only: bool = False
+    """Nobody is asked: what would ask is refused."""
+
+    def ask(self, command: str, decision: Decision, reasoning: str) -> GateOutcome:
+        """Pass SAFE commands, ask about RISKY ones, refuse FORBIDDEN ones. Never raises."""
+        if (refusal := _refusal(decision)) is not None:
+            return GateOutcome("error", command, decision, None, error=refusal)
         if decision.classification == SAFE:
-            return GateOutcome("passed", command, decision, "user_modified", "modify", None, modified)
-    return GateOutcome("denied", command, decision, "user_abandoned", modified_command=modified)
+            return GateOutcome("passed", command, decision, "auto_approved")
+        if self.read_only:
+            return GateOutcome("error", command, decision, None, error=READ_ONLY)
+        if self.book is not None and (covered := self.book.covering(decision)) is not None:
+            for_session = covered.kind == "session"
+            approved: tuple[Action, str] = ("user_approved", "approve")
+            return GateOutcome(
+                "passed", command, decision, *approved, approval_id=covered.approval_id, for_session=for_session
+            )
+        if self.callback is None and self.approve is None:
+            return GateOutcome("denied", command, decision, "user_abandoned")  # nobody is there to ask
+
+        modified: str | None = None
+        approval_id: str | None = None
+        for _ in range(MAX_PROMPTS):
+            question = self._question(command, decision, reasoning if modified is None else CHANGED.format(reasoning))
+            try:
+                answer = question.answer()
+            except KeyboardInterrupt as interrupt:
+                ended = GateOutcome("denied", command, decision, "user_abandoned", modified_command=modified)
+                return replace(ended, interrupted=interrupt, approval_id=question.note("abandoned", [decision]))
+            if answer is None:
+                approval_id = question.note("abandoned", [decision])
+                break
+            if answer.action == "deny":
+                approval_id = question.note("deny", [decision])
+                return GateOutcome(
+                    "denied",
+                    command,
+                    decision,
+                    "user_denied",
+                    "deny",
+                    question.reason,
+                    modified,
+                    None,
+                    None,
+                    approval_id,
+                )
+            if answer.action != "modify":
+                approval_id = question.note("approve", [decision])
+                action: Action = "user_approved" if modified is None else "user_modified"
+                said = "approve" if modified is None else "modify"
+                return GateOutcome(
+                    "passed", command, decision, action, said, None, modified,
+                    approval_id=approval_id, for_session=answer.action != "approve",
+                )  # fmt: skip
+            command = modified = str(answer.modified_command)
+            decision = self.judge(command)
+            runs = decision.classification == SAFE
+            approval_id = question.note("modify", [decision] if runs else [])
+            if runs or (refusal := _refusal(decision)) is not None:
+                return GateOutcome(
+                    "passed" if runs else "error", command, decision, "user_modified", "modify", None, modified,
+                    None if runs else refusal, approval_id=approval_id,
+                )  # fmt: skip
+        return GateOutcome(
+            "denied", command, decision, "user_abandoned", modified_command=modified, approval_id=approval_id
+        )
+
+    def ask_for_plan(self, lines: Sequence[tuple[str, Decision]], reasoning: str) -> str | None:
+        """Ask once about commands that shall run later. Returns the id of the plan; None where it is not approved."""
+        decisions = [decision for _, decision in lines]
+        cannot = [one for one in decisions if _refusal(one) is not None or one.problem is not None]
+        if self.read_only or self.approve is None or self.book is None or cannot or not 0 < len(lines) <= MAX_LINES:
+            return None
+        risks = dict.fromkeys(d.explanation for d in decisions if d.classification != SAFE)
+        request = ApprovalRequest(
+            "plan",
+            tuple(visible(command) for command, _ in lines),
+            tuple(d.arguments or () for d in decisions),
+            visible(reasoning, "\n"),
+            visible(" ".join(risks), "\n"),
+            max((d.tier for d in decisions if d.tier is not None), default=None),
+        )
+        question = _Question(request, self.approve, self.timeout_seconds, self.book)
+        try:
+            answer = question.answer()
+        except KeyboardInterrupt:
+            question.note("abandoned", decisions)
+            raise
+        plan_id = question.note("abandoned" if answer is None else answer.action, decisions)
+        return plan_id if answer is not None and answer.action == "approve" and question.is_written else None
+
+    def _question(self, command: str, decision: Decision, reasoning: str) -> _Question:
+        offers = self.approve is not None and self.book is not None and decision.reads
+        request = ApprovalRequest(
+            "once",
+            (visible(command),),
+            (decision.arguments or (),),
+            visible(reasoning, "\n"),
+            visible(decision.explanation, "\n"),
+            decision.tier,
+            offers,
+            visible(decision.form) if offers and decision.form is not None else None,
+        )
+        return _Question(request, self.approve or self._by_callback, self.timeout_seconds, self.book)
+
+    def _by_callback(self, request: ApprovalRequest) -> HitlDecision:
+        assert self.callback is not None
+        return self.callback(request.lines[0], request.reasoning, request.risk, request.tier)
 
 
-def _ask(
-    callback: HitlCallback, command: str, reasoning: str, decision: Decision, timeout_seconds: float | None
-) -> HitlDecision | None:
-    """Prompt once. Returns None where the callback failed, timed out or returned no decision."""
-    shown, why, risk = visible(command), visible(reasoning, "\n"), visible(decision.explanation, "\n")
-    try:
-        answer = call_within(timeout_seconds, lambda: callback(shown, why, risk, decision.tier))
-    except KeyboardInterrupt:
-        raise
-    except (Exception, SystemExit, GeneratorExit):  # noqa: BLE001 - the boundary to a person: fail closed
-        return None
-    return answer if isinstance(answer, HitlDecision) else None
+class _Question:
+    """One question: asked once, answered at most once, and written down."""
+
+    def __init__(
+        self, request: ApprovalRequest, approve: Approve, timeout_seconds: float | None, book: ApprovalBook | None
+    ) -> None:
+        self._request = request
+        self._approve = approve
+        self._timeout_seconds = timeout_seconds
+        self._book = book
+        self._asked_at = book.now() if book is not None else ""
+        self._answer: HitlDecision | None = None
+        self.is_written = False
+
+    @property
+    def reason(self) -> str | None:
+        reason = self._answer.reason if self._answer is not None else None
+        return reason.strip() if isinstance(reason, str) and reason.strip() else None
+
+    def answer(self) -> HitlDecision | None:
+        """Prompt once. Returns None where this failed, timed out or returned nothing that was offered."""
+        try:
+            answer = call_within(self._timeout_seconds, lambda: self._approve(self._request))
+        except KeyboardInterrupt:
+            raise
+        except (Exception, SystemExit, GeneratorExit):  # noqa: BLE001 - the boundary to a person: fail closed
+            return None
+        if isinstance(answer, HitlDecision) and answer.by in get_args(By) and self._is_offered(answer):
+            self._answer = answer
+        return self._answer
+
+    def _is_offered(self, answer: HitlDecision) -> bool:
+        request = self._request
+        return (
+            answer.action in ("approve", "deny")
+            or (answer.action == "modify" and request.kind == "once" and _is_command(answer.modified_command))
+            or (answer.action == "session" and request.session)
+            or (answer.action == "form" and request.form is not None)
+        )
+
+    def note(self, answer: str, decisions: Sequence[Decision]) -> str | None:
+        """Write the answer down. Returns the id of the approval; None where no approvals are kept."""
+        if self._book is None:
+            return None
+        action = self._answer.action if self._answer is not None else ""
+        kind: Kind = "plan" if self._request.kind == "plan" else "session" if action in ("session", "form") else "once"
+        approval = self._book.note(
+            kind,
+            decisions,
+            shown=self._request.lines,
+            asked_at=self._asked_at,
+            answer=answer,
+            by=self._answer.by if self._answer is not None else None,
+            reason=self.reason,
+            form=decisions[0].form if action == "form" else None,
+        )
+        self.is_written = approval.is_written
+        return approval.id
+
+
+def _refusal(decision: Decision) -> str | None:
+    """Why nobody is asked; None where it may pass or a person decides."""
+    if decision.classification == FORBIDDEN:
+        return "forbidden_command"
+    return decision.problem if decision.refused_unasked else None
 
 
 def _is_command(text: object) -> bool:

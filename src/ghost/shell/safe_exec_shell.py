@@ -20,7 +20,7 @@ from ghost.config import Settings
 from ghost.errors import UsageError
 from ghost.records import Clock, Head, SystemClock, isoformat, valid_session_id
 from ghost.redaction import Placeholders, redact
-from ghost.shell.gate import GateOutcome, HitlCallback, ask_for_approval
+from ghost.shell.gate import READ_ONLY, Approve, Gate, GateOutcome, HitlCallback
 from ghost.shell.judge.classification import TEXT_ONLY, decide
 from ghost.shell.judge.command_line import parse
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
@@ -28,11 +28,12 @@ from ghost.shell.judge.explanation import explain
 from ghost.shell.judge.forbidden_commands import foreign_file
 from ghost.shell.judge.network.host_pinning import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
 from ghost.shell.judge.value_types import Roots
+from ghost.shell.record.approval_book import ApprovalBook
 from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.record.command_output import Output, PipeError, no_output, passed_on, process_output
 from ghost.shell.record.kept_output import TOO_LONG, KeptOutput, keep
 from ghost.shell.run.execution import TIMED_OUT, Programs, Run, Runner, child_environment, failed_run, joined, run
-from ghost.shell.run.sandbox import NO_SANDBOX, Sandbox, SandboxUnavailableError, ask_without_sandbox
+from ghost.shell.run.sandbox import NO_SANDBOX, Sandbox, SandboxUnavailableError, ask_by_form, ask_without_sandbox
 from ghost.shell.run.warm_az import WarmAz
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ _REASONS = {
 }
 _PRIVATE_PIPE = "private mode: pipe"
 _MAY_REVEAL = "A filter may cut an address or a name so that no placeholder takes its place. Approve it if it does not."
+_READ_ONLY = "Not run: this session is read-only, and without --read-only a person would be asked."
 _RESTORED_TOKEN = "placeholder: restored token"  # noqa: S105 - the name of a rule
 CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
 
@@ -72,6 +74,8 @@ class SafeExecShell:
     RISKY once the token stands there.
     `reads_only`: directories; commands read files there and this session's in the audit directory, and nobody is asked
     about others. Default: a person decides.
+    `approve` is asked in place of `hitl_callback`, also about plans, and may allow a read for the session.
+    `read_only`, or GHOST_READ_ONLY: nobody is asked, and what would ask is refused.
 
     One process at a time runs the commands of a session: in a second one this raises `WorkspaceError`.
     """
@@ -94,6 +98,8 @@ class SafeExecShell:
         resolver: Resolver | None = None,
         placeholders: Placeholders | None = None,
         reads_only: Sequence[str | Path] | None = None,
+        approve: Approve | None = None,
+        read_only: bool = False,
     ) -> None:
         if not valid_session_id(session_id):
             raise UsageError(f"{session_id!r} is not a session id: use letters, digits, '_', '-' and '.', 100 at most")
@@ -102,8 +108,6 @@ class SafeExecShell:
         settings = Settings()
         directory = Path(audit_dir)
         self.session_id = session_id
-        self._callback = hitl_callback
-        self._hitl_timeout_seconds = hitl_timeout_seconds
         self._timeout_seconds = _timeout(timeout_seconds, 120.0)
         self._roots = tuple(map(Path, roots)) if roots is not None else default_roots(directory, settings)
         self._programs = (
@@ -127,6 +131,15 @@ class SafeExecShell:
         self._audit = ShellAudit(directory, session_id)
         self._one_at_a_time = self._audit.one_at_a_time
         self._anonymizer = _anonymizer(directory, session_id) if anonymization_enabled else None
+        self._approvals = ApprovalBook(self._audit, self.anonymized, self.real, self._written, self._now)
+        self._gate = Gate(
+            self._judge,
+            hitl_callback,
+            hitl_timeout_seconds,
+            approve,
+            self._approvals,
+            read_only or settings.read_only,
+        )
 
     @property
     def audit_path(self) -> Path:
@@ -135,6 +148,14 @@ class SafeExecShell:
     @property
     def audit_head(self) -> Head:
         return self._audit.head
+
+    @property
+    def approvals_head(self) -> Head:
+        return self._approvals.head
+
+    @property
+    def is_read_only(self) -> bool:
+        return self._gate.read_only
 
     def anonymized(self, text: str) -> str:
         """`text` with the placeholders of private mode; unchanged without it."""
@@ -168,6 +189,15 @@ class SafeExecShell:
         """
         with self._one_at_a_time:
             return list(self._execute_all(requests))
+
+    def approve_plan(self, commands: Sequence[str], reasoning: str) -> str | None:
+        """Ask once about commands that `execute` shall run later, each as often as it stands here.
+
+        Returns the id of the approval; None where it is not given, or one of them is FORBIDDEN or cannot run.
+        """
+        with self._one_at_a_time:
+            lines = [(self._restored(command.strip()), self._judge(command.strip())) for command in commands]
+            return self._gate.ask_for_plan(lines, self._restored(reasoning))
 
     def runs_unasked(self, command: str) -> bool:
         return self._judge(command).classification == SAFE
@@ -206,7 +236,7 @@ class SafeExecShell:
             return self._empty(audit_id, decision.classification if decision is not None else "RISKY")
 
         # Stage 2: gate
-        outcome = self._ask_for_approval(command, decision, reasoning)
+        outcome = self._gate.ask(command, decision, reasoning)
         record = self._record(sequence, audit_id, command, reasoning, outcome)
         if outcome.status != "passed":
             record = replace(record, message=self._written(self._refusal(outcome)))
@@ -243,7 +273,7 @@ class SafeExecShell:
     ) -> tuple[list[_Finished | BaseException], KeyboardInterrupt | None]:
         """Run commands beside each other. An interrupt ends all of them; it is returned, since all may have ended."""
         if len(begun) < 2:
-            return [_caught(partial(self._run, each.outcome.decision, each.timeout_seconds)) for each in begun], None
+            return [_caught(partial(self._run, each.outcome, each.timeout_seconds)) for each in begun], None
         interrupted = None
         results: list[_Finished | BaseException] = [KeyboardInterrupt()] * len(begun)
         cancelled, cancel = os.pipe()
@@ -252,7 +282,7 @@ class SafeExecShell:
 
         def work(place: int) -> None:
             each = begun[place]
-            results[place] = _caught(partial(self._run, each.outcome.decision, each.timeout_seconds, cancelled))
+            results[place] = _caught(partial(self._run, each.outcome, each.timeout_seconds, cancelled))
             ended[place].set()
 
         threads = [threading.Thread(target=work, args=(place,)) for place in range(len(begun))]
@@ -312,7 +342,9 @@ class SafeExecShell:
                 return replace(decision, classification=RISKY, tier=3, rule=_PRIVATE_PIPE, explanation=_MAY_REVEAL)
             if self._sandbox.mode == "required" and self._runner is None:
                 return decision
-            return ask_without_sandbox(decision, applied=self._sandbox.mode == "auto" and self._runner is None)
+            applied = self._sandbox.mode == "auto" and self._runner is None
+            decision = ask_without_sandbox(decision, applied=applied)
+            return ask_by_form(decision) if applied else replace(decision, form=None)
         why = f"{unknown} is unknown in this session. Use a placeholder from its output, or the name itself."
         return replace(
             decision,
@@ -360,22 +392,23 @@ class SafeExecShell:
     def _asked_for_token(self, decision: Decision, command: str) -> Decision:
         """RISKY with a token that has a placeholder: no URL, header or name may take a secret out unasked."""
         has_token = self._placeholders is not None and self._placeholders.hide(command) != command
-        if not has_token or decision.classification != SAFE:
+        if not has_token:
             return decision
+        if decision.classification != SAFE:
+            return replace(decision, form=None, reads=False)
         why = "It holds a token that looked like a secret, restored from its placeholder: check where it is sent."
         return replace(decision, classification=RISKY, tier=3, rule=_RESTORED_TOKEN, explanation=why)
 
-    def _ask_for_approval(self, command: str, decision: Decision, reasoning: str) -> GateOutcome:
-        return ask_for_approval(command, decision, reasoning, self._judge, self._callback, self._hitl_timeout_seconds)
-
-    def _run(self, decision: Decision, timeout_seconds: float, cancelled: int | None = None) -> _Finished:
+    def _run(self, outcome: GateOutcome, timeout_seconds: float, cancelled: int | None = None) -> _Finished:
         """Run the commands of a line one after the other, each on the redacted output of the one before."""
+        decision = outcome.decision
+        by_form = outcome.for_session and decision.form is not None
         deadline = time.monotonic() + timeout_seconds
         given: bytes | None = None
         runs: list[Run] = []
         for at, command in enumerate(decision.commands, start=1):
             left = timeout_seconds if at == 1 else max(0.0, deadline - time.monotonic())
-            finished = self._run_command(command, min(left, command.time_limit or left), cancelled, given)
+            finished = self._run_command(command, min(left, command.time_limit or left), cancelled, given, by_form)
             if finished.run is not None and finished.run.timed_out and (command.time_limit or left) < left:
                 finished = _Finished(replace(finished.run, exit_code=TIMED_OUT, timed_out=False), None)
             if finished.run is None:
@@ -390,9 +423,10 @@ class SafeExecShell:
         return _Finished(joined(runs), finished.error, tuple(runs))
 
     def _run_command(
-        self, decision: Decision, timeout_seconds: float, cancelled: int | None, given: bytes | None
+        self, decision: Decision, timeout_seconds: float, cancelled: int | None, given: bytes | None, by_form: bool
     ) -> _Finished:
         """Runs what was judged, or says why it cannot run."""
+        confined = decision.classification == SAFE or decision.rule == NO_SANDBOX or by_form
         if decision.arguments is None or decision.problem is not None:
             return _Finished(None, decision.problem or "unsupported_syntax")
         arguments = decision.arguments
@@ -411,7 +445,7 @@ class SafeExecShell:
                 environment=self._variables_for(decision),
                 timeout_seconds=timeout_seconds,
                 runner=self._runner,
-                sandbox=self._sandbox if decision.classification == SAFE or decision.rule == NO_SANDBOX else None,
+                sandbox=self._sandbox if confined else None,
                 profile=decision.profile,
                 warm_az=self._warm_az,
                 cancelled=cancelled,
@@ -459,8 +493,9 @@ class SafeExecShell:
     # What is written down and answered: redacted, and with placeholders where the topology is hidden.
 
     def _record(self, sequence: int, audit_id: str, command: str, reasoning: str, outcome: GateOutcome) -> AuditRecord:
+        runs_approved = outcome.approval_id is not None and outcome.status == "passed"
         return AuditRecord(
-            timestamp=isoformat(self._clock.now()),
+            timestamp=self._now(),
             session_id=self.session_id,
             sequence=sequence,
             audit_id=audit_id,
@@ -475,8 +510,13 @@ class SafeExecShell:
             denial_reason=self._written(outcome.denial_reason),
             modified_command=self._written(outcome.modified_command),
             environment=outcome.decision.environment,
+            approval_id=outcome.approval_id,
+            argv_sha256=self._approvals.argv_sha256(outcome.decision) if runs_approved else None,
             anonymization_applied=self._anonymizer is not None,
         )
+
+    def _now(self) -> str:
+        return isoformat(self._clock.now())
 
     def _written(self, text: str | None) -> str | None:
         """`text` for the record: redacted, bounded, with placeholders in private mode."""
@@ -515,6 +555,8 @@ class SafeExecShell:
         said = ""
         if outcome.status == "denied":
             said = "A person denied it. " if outcome.action == "user_denied" else "Nobody approved it. "
+        elif outcome.error == READ_ONLY:
+            said = f"{_READ_ONLY} "
         return f"{said}{self._instead(outcome)}"
 
     def _failure(self, error: str | None, outcome: GateOutcome) -> str | None:

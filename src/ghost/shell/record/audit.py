@@ -47,6 +47,10 @@ class AuditRecord:
     denial_reason: str | None
     modified_command: str | None
     environment: str
+    approval_id: str | None = None
+    """Of the answer that decided; None where nobody was asked."""
+    argv_sha256: str | None = None
+    """Of the words that ran under an approval, as there."""
     message: str | None = None
     """Why it did not run or complete, and what to do instead, as whoever proposed it reads it."""
     exit_code: int | None = None
@@ -113,6 +117,15 @@ class ShellAudit:
         """Lock held while a command of the session runs: the shells of one process take turns."""
         return self._hold.one_at_a_time
 
+    @property
+    def covered(self) -> list[Any] | None:
+        """What approvals still cover, for all shells of this process; None before they were read."""
+        return self._hold.covered
+
+    @covered.setter
+    def covered(self, covered: list[Any]) -> None:
+        self._hold.covered = covered
+
     def next_id(self) -> tuple[int, str]:
         """The next sequence number and its audit id."""
         with self._hold.one_at_a_time:
@@ -150,7 +163,7 @@ class ShellAudit:
             self.warn(f"the audit has a gap at {record.audit_id}: {error}")
             return False
         try:
-            _save_head(self._hold.log)
+            save_head(self._hold.log)
             if not self._begun:
                 self._intent.remove()
         except OSError as error:
@@ -222,7 +235,7 @@ def _settle(intent: Path, patience_seconds: float = 0.0) -> str | None:
                         record = _renumbered(record, max(_sequences(known), default=0) + 1)
                     log.append(record.as_dict())
                     to_disk(log.path)
-                _save_head(log)
+                save_head(log)
             intent.unlink(missing_ok=True)
         except OSError as error:
             raise RecordError(f"cannot write {log.path} ({error.strerror}): check the permissions") from error
@@ -254,7 +267,7 @@ def _interrupted(stated: object, session_id: str, intent: Path) -> AuditRecord:
     return replace(record, status="error", error="interrupted")
 
 
-def _save_head(log: ChainedLog) -> None:
+def save_head(log: ChainedLog) -> None:
     """Save the head of the chain atomically, without fsync.
 
     A crash of the machine may leave an earlier head: the records after it still verify.

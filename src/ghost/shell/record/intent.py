@@ -84,6 +84,7 @@ class SessionHold:
     def __init__(self, lock: Path, log: ChainedLog, descriptor: int | None) -> None:
         self.log = log
         self.sequence = 0
+        self.covered: list[Any] | None = None
         self.one_at_a_time = threading.RLock()
         self.is_locked = descriptor is not None
         if descriptor is not None:

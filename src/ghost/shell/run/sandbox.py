@@ -264,6 +264,23 @@ def _relies_on_sandbox(command: Decision, *, applied: bool) -> bool:
     return not (profile.runs_unconfined or (kernel.seccomp and _files_stay_writable(kernel, profile) is None))
 
 
+def ask_by_form(decision: Decision) -> Decision:
+    """A decision that asks, with what it may be allowed for: nothing but a local read that its sandbox keeps to it.
+
+    Its profile opens nothing for writing and makes no connection, and such a command runs in it when it is allowed.
+    """
+    if decision.classification != RISKY or decision.environment == "azure" or decision.arguments is None:
+        return decision
+    if decision.rule == NO_SANDBOX:
+        return replace(decision, reads=True)
+    if decision.stages:
+        return decision
+    profile = read_sandbox_policy().profile_of(decision.arguments[0], decision.arguments[1:], decision.profile)
+    speaks = profile.raw_sockets or "unix" in profile.sockets or (profile.streams and "inet" in profile.sockets)
+    reads = decision.form is not None and profile.read_only and not speaks and missing_sandbox() is None
+    return replace(decision, reads=True) if reads else replace(decision, form=None)
+
+
 def _last_value(option: str, arguments: Sequence[str]) -> str | None:
     """The value of `option`; the last one counts."""
     value = None
