@@ -15,6 +15,7 @@ from rich.console import Console as Rich
 
 from ghost.cli.approvals import PlainGate, ScenarioGate, TerminalGate
 from ghost.lab import Approval, Approvals
+from ghost.shell import ApprovalRequest
 from ghost.text import visible
 
 ASKED = ("az vm delete -g rg -n vm-1", "to see", "It would delete a VM.", 2)
@@ -95,6 +96,46 @@ def test_in_a_pipe_anything_else_asks_again_and_says_what_is_expected():
     gate, out = plain_gate("y\nyes\na\n")
     assert gate(*ASKED).action == "approve"
     assert out.getvalue().count("Type a, d or m.") == 2
+
+
+FORM = "az network nsg wait -g * -n * --created"
+
+
+def request_for_session(form: str | None = FORM) -> ApprovalRequest:
+    command = "az network nsg wait -g a -n b --created"
+    return ApprovalRequest("once", (command,), (tuple(command.split()),), "to see", "Asks.", 2, True, form)
+
+
+def test_a_read_may_be_allowed_for_the_session_where_that_is_offered():
+    for letter, action in (("s", "session"), ("f", "form")):
+        for gate, shown in (terminal(letter), plain_gate(f"{letter}\n")):
+            assert gate.approve(request_for_session()).action == action
+            assert "[S] this command for the session" in unfolded(shown.getvalue())
+            assert f"[F] this form for the session: {FORM}" in unfolded(shown.getvalue())
+    for gate, shown in (terminal("f", "s"), plain_gate("f\ns\n")):
+        assert gate.approve(request_for_session(None)).action == "session"
+        assert "Type a, d, m or s." in shown.getvalue()
+    for gate, shown in (terminal("s", "f", "a"), plain_gate("s\nf\na\n")):
+        assert gate(*ASKED).action == "approve"
+        assert "for the session" not in shown.getvalue()
+
+
+PLAN = ApprovalRequest("plan", ("az a delete", "az b delete x"), ((), ()), "The whole capture.", "It deletes.", 2)
+
+
+def test_a_plan_shows_each_of_its_commands_and_cannot_be_modified():
+    for gate, shown in (terminal("m", "s", "a"), plain_gate("m\ns\na\n")):
+        assert gate.approve(PLAN).action == "approve"
+        told = shown.getvalue()
+        assert all(command in told for command in PLAN.lines)
+        assert told.count("Type a or d.") == 2
+
+
+def test_a_scenario_approves_a_plan_only_where_its_rules_approve_every_command(tmp_path):
+    for rules, action in (((Approval("az", "approve"),), "approve"), ((Approval("az a", "approve"),), "deny")):
+        gate = ScenarioGate(Rich(file=io.StringIO()), Approvals(rules), [tmp_path])
+        answer = gate.approve(PLAN)
+        assert (answer.action, answer.by) == (action, "scenario")
 
 
 def test_in_a_pipe_the_end_of_input_is_no_approval():

@@ -17,7 +17,7 @@ from ghost.cli.event_lines import EventLines
 from ghost.cli.investigation_command import INCONCLUSIVE
 from ghost.cli.narration import Narration, TerminalGoneError
 from ghost.records import SystemClock
-from ghost.shell import HitlDecision
+from ghost.shell import ApprovalRequest, HitlDecision
 from tests.cli.ready_ghost import run_ghost
 
 
@@ -50,7 +50,8 @@ def test_nothing_an_attacker_names_breaks_a_line_and_secrets_and_private_values_
     narration.said(Turn(hostile, (call,)))
     narration.calling(call)
     narration.returned(call, {"status": "error", "message": hostile, "output": "what it printed"})
-    narration.decide(lambda *_: HitlDecision("deny", reason=hostile), hostile, hostile, hostile, 1)
+    request = ApprovalRequest("once", (hostile,), ((hostile,),), hostile, hostile, 1, True, hostile)
+    narration.decide(lambda _: HitlDecision("deny", reason=hostile), request)
     narration.ran({"classification": hostile, "error": hostile}, hostile, hostile)
     assert narration.answer(hostile) is narration.choose(hostile, {"a": hostile}) is None
     text = out.getvalue()

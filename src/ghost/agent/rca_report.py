@@ -29,8 +29,8 @@ from ghost.net import security_rules_in
 from ghost.patterns import lazy
 from ghost.records import isoformat, read_valid_records, write_json, write_text
 from ghost.report import LAYERS, Files, as_markdown, content_of
-from ghost.shell import FORBIDDEN
-from ghost.text import map_text
+from ghost.shell import FORBIDDEN, READ_ONLY
+from ghost.text import map_text, plural
 
 AZURE_API: Final = 2
 """The tier of what Azure says about its configuration."""
@@ -278,6 +278,9 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
             notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(remaining)}")
     if bounds := (session.completion or {}).get("confidence_bounds"):
         notes.append(f"The confidence was lowered: {'; '.join(bounds)}.")
+    if session.read_only:
+        refused = sum(record.get("error") == READ_ONLY for record in evidence.values())
+        notes.append(f"Read-only: {plural(refused, 'command')} that would have needed an approval did not run.")
     if session.integrity_warning:
         notes.append(f"Integrity: {session.integrity_warning}")
     if session.resumed_from:

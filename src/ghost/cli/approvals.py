@@ -1,7 +1,7 @@
 """Who approves a RISKY command: the engineer at a terminal, a pipe, or the answers of a lab scenario.
 
-Each gate is what the shell calls: `(command, reasoning, risk, tier) -> HitlDecision`. Whatever goes wrong in one is
-a denial; the shell sees to that.
+Each gate answers requests with a `HitlDecision`, in `approve`, or as `(command, reasoning, risk, tier)` one question a
+command. Whatever goes wrong in one is a denial; the shell sees to that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shlex
 import sys
 import termios
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ from ghost.cli.command_words import effect
 from ghost.cli.terminal import is_interactive
 from ghost.lab import Approval, Approvals
 from ghost.patterns import lazy
-from ghost.shell import HitlCallback, HitlDecision
+from ghost.shell import ApprovalRequest, HitlDecision
 from ghost.text import visible
 
 NOT_OWN_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
@@ -49,8 +50,6 @@ def _folded(text: str) -> str:
     return line if len(line) <= MAX_PROSE else f"{line[:MAX_PROSE]} … ({len(line):,} characters)"
 
 
-_CHOICES = ("[A]pprove", "[D]eny", "[M]odify")
-
 
 def _notes(command: str) -> str:
     """Warn about what is easy to miss in a command: great length and non-ASCII look-alike letters."""
@@ -65,38 +64,75 @@ def _notes(command: str) -> str:
     return "; ".join(notes)
 
 
-def interactive_gate(rich: Rich) -> HitlCallback:
+def _choices(request: ApprovalRequest) -> tuple[str, ...]:
+    if request.kind == "plan":
+        return ("[A]pprove all", "[D]eny")
+    return (
+        *("[A]pprove", "[D]eny", "[M]odify"),
+        *(["[S] this command for the session"] if request.session else []),
+        *([f"[F] this form for the session: {request.form}"] if request.form is not None else []),
+    )
+
+
+def _choice_letters(request: ApprovalRequest) -> str:
+    *first, last = (choice[1].lower() for choice in _choices(request))
+    return f"{', '.join(first)} or {last}"
+
+
+def _chosen(choice: str, request: ApprovalRequest) -> str | None:
+    """The answer of a choice as it was typed; None where it is none of this question."""
+    answers = {"a": "approve", "d": "deny"}
+    if request.kind == "once":
+        answers["m"] = "modify"
+    if request.session:
+        answers["s"] = "session"
+    if request.form is not None:
+        answers["f"] = "form"
+    return answers.get(choice) or (choice if choice in ("approve", "deny") else None)
+
+
+class Gate(ABC):
+    """Answers requests, and as a callback of the shell the question about one command."""
+
+    @abstractmethod
+    def approve(self, request: ApprovalRequest) -> HitlDecision: ...
+
+    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        return self.approve(ApprovalRequest("once", (command,), ((),), reasoning, risk, tier))
+
+
+def interactive_gate(rich: Rich) -> Gate:
     """Return the gate for this terminal or pipe. Prompts never go to a redirected standard error."""
     if is_interactive() and sys.stderr.isatty():
         return TerminalGate(rich)
     return PlainGate(sys.stdout if is_interactive() else sys.stderr, sys.stdin)
 
 
-class TerminalGate:
+class TerminalGate(Gate):
     """Show the approval box of the specification and wait for a choice."""
 
     def __init__(self, rich: Rich, read: Callable[[str], str] = input) -> None:
         self._rich = rich
         self._read = read
 
-    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        self._rich.print(approval_box(command, reasoning, risk, tier))
+    def approve(self, request: ApprovalRequest) -> HitlDecision:
+        self._rich.print(approval_box(request))
         _discard_typed_ahead()
         while True:
-            choice = self._read("Your choice: ").strip().lower()
-            if choice in {"a", "approve"}:
-                return HitlDecision("approve")
-            if choice in {"d", "deny"}:
+            answer = _chosen(self._read("Your choice: ").strip().lower(), request)
+            if answer == "deny":
                 reason = self._read("Denial reason (optional, press Enter to skip): ").strip()
                 return HitlDecision("deny", reason=reason or None)
-            if choice in {"m", "modify"}:
-                with _prefilled(command):
+            if answer == "modify":
+                with _prefilled(request.lines[0]):
                     modified = self._read("Command to run instead (empty keeps the question): ").strip()
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
+            elif answer is not None:
+                return HitlDecision(answer)
             else:
                 _discard_typed_ahead()
-                self._rich.print("Type a, d or m.")
+                self._rich.print(f"Type {_choice_letters(request)}.")
 
 
 def _discard_typed_ahead() -> None:
@@ -120,31 +156,31 @@ def _prefilled(line: str) -> Iterator[None]:
         readline.set_startup_hook()
 
 
-class PlainGate:
+class PlainGate(Gate):
     """The same prompt as plain lines, for pipes; end of input denies."""
 
     def __init__(self, out: TextIO, lines: TextIO) -> None:
         self._out = out
         self._lines = lines
 
-    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+    def approve(self, request: ApprovalRequest) -> HitlDecision:
         _discard_typed_ahead()
-        self._say("RISKY COMMAND: approval required")
-        for heading, text in _rows(command, reasoning, risk, tier):
+        self._say(f"RISKY {'PLAN' if request.kind == 'plan' else 'COMMAND'}: approval required")
+        for heading, text in _rows(request):
             self._say(f"  {heading:12}{text}" if heading else f"  {text}")
         while True:
-            choice = self._ask(f"{'  '.join(_CHOICES)}: ").lower()
-            if choice in {"a", "approve"}:
-                return HitlDecision("approve")
-            if choice in {"d", "deny"}:
+            answer = _chosen(self._ask(f"{'  '.join(_choices(request))}: ").lower(), request)
+            if answer == "deny":
                 return HitlDecision("deny", reason=self._ask("Denial reason (optional): ") or None)
-            if choice in {"m", "modify"}:
+            if answer == "modify":
                 modified = self._ask("Command to run instead: ")
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
+            elif answer is not None:
+                return HitlDecision(answer)
             else:
                 _discard_typed_ahead()
-                self._say("Type a, d or m.")
+                self._say(f"Type {_choice_letters(request)}.")
 
     def _ask(self, question: str) -> str:
         self._out.write(question)
@@ -159,7 +195,7 @@ class PlainGate:
         self._out.write(f"{line}\n")
 
 
-class ScenarioGate:
+class ScenarioGate(Gate):
     """Answer prompts from the scenario, for demonstrations without a terminal; show each answer.
 
     own_directories: where files of the investigation lie. Reading or removing any other file is never approved.
@@ -170,17 +206,22 @@ class ScenarioGate:
         self._approvals = approvals
         self._own = [directory.resolve() for directory in own_directories]
 
-    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        self._rich.print(approval_box(command, reasoning, risk, tier))
-        approval = self._approvals.decide(command) if self._names_own_files_only(command) else NOT_OWN_FILES
+    def approve(self, request: ApprovalRequest) -> HitlDecision:
+        """A plan is approved where each of its commands is."""
+        self._rich.print(approval_box(request))
+        answers = [self._answer(command) for command in request.lines]
+        approval = next((answer for answer in answers if not answer.allowed), answers[0])
         self._rich.print(
             f"Your choice (answered by the scenario): {approval.answer}"
             + (f" - {approval.reason}" if approval.reason else ""),
             markup=False,
         )
-        if approval.answer == "approve":
-            return HitlDecision("approve")
-        return HitlDecision("deny", reason=approval.reason or None)
+        return HitlDecision(
+            approval.answer, reason=approval.reason or None if approval.answer == "deny" else None, by="scenario"
+        )
+
+    def _answer(self, command: str) -> Approval:
+        return self._approvals.decide(command) if self._names_own_files_only(command) else NOT_OWN_FILES
 
     def _names_own_files_only(self, command: str) -> bool:
         words = shlex.split(command)
@@ -190,7 +231,7 @@ class ScenarioGate:
         return bool(paths) and all(any(path.parent == own for own in self._own) for path in paths)
 
 
-def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> Panel:
+def approval_box(request: ApprovalRequest) -> Panel:
     """Return the question: what the command comes to, tier, risk and reason, and the exact command last.
 
     Nothing stands beside the command's lines, so that it can be copied.
@@ -200,31 +241,37 @@ def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> P
     rows.add_column(overflow="fold")
     whole = Table.grid()
     whole.add_column(overflow="fold")
-    for heading, text in _rows(command, reasoning, risk, tier):
+    for heading, text in _rows(request):
         if heading:
-            rows.add_row(heading, Text(text, style=_ROW_STYLES.get(heading, "")))
+            rows.add_row(heading, Text(text, style=_ROW_STYLES.get(heading.partition(" ")[0].rstrip(":") + ":", "")))
         else:
             whole.add_row(Text(text, style="bold"))
     whole.add_row(rows)
-    whole.add_row(Text("   ".join(_CHOICES), style="bold"))
+    whole.add_row(Text("   ".join(_choices(request)), style="bold"))
     return Panel(whole, title="SAFETY SHELL ALERT", box=box.HORIZONTALS, border_style="red", width=BOX_WIDTH)
 
 
 _ROW_STYLES = {"COMMAND:": "bold yellow", "NOTE:": "bold red"}
 
 
-def _rows(command: str, reasoning: str, risk: str, tier: int | None) -> Iterator[tuple[str, str]]:
+def _rows(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     """Yield headings and texts; the sentence that comes first has no heading.
 
     A long command pushes what stands before it off the screen: its risk is repeated behind it.
     """
-    if sentence := effect(command):
+    whole = "\n".join(request.lines)
+    if request.kind == "plan":
+        yield "", f"A plan: each of these commands may run once as it stands, {len(request.lines)} in all."
+    elif sentence := effect(whole):
         yield "", sentence
-    yield "TIER:", f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"
-    yield "RISK:", _folded(risk)
-    yield "REASONING:", _folded(reasoning)
-    yield "COMMAND:", _SPACES.sub(_space_count, visible(command))
-    if notes := _notes(command):
-        yield "NOTE:", notes
-    if len(command) > LONG_COMMAND:
-        yield "RISK:", _folded(risk)
+    tier = "-" if request.tier is None else request.tier
+    yield "TIER:", f"{tier}  |  CLASSIFICATION: RISKY"
+    yield "RISK:", _folded(request.risk)
+    yield "REASONING:", _folded(request.reasoning)
+    for number, command in enumerate(request.lines, 1):
+        heading = "COMMAND:" if request.kind == "once" else f"COMMAND {number}:"
+        yield heading, _SPACES.sub(_space_count, visible(command))
+        if notes := _notes(command):
+            yield "NOTE:", notes
+    if len(whole) > LONG_COMMAND:
+        yield "RISK:", _folded(request.risk)

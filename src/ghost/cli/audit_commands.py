@@ -22,9 +22,9 @@ from ghost.cli.session_records import Recorded, option_of, recorded
 from ghost.cli.terminal import line_width
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
-from ghost.records import open_regular, read_json
+from ghost.records import open_regular, read_json, read_valid_records
 from ghost.redaction import Placeholders, for_outside
-from ghost.shell import SafeExecShell
+from ghost.shell import READ_ONLY, SafeExecShell
 from ghost.text import one_line, plural, visible
 
 
@@ -34,7 +34,8 @@ def show(session_id: str, workspace_option: Path | None, *, record: str | None, 
     session_id = paths.session_id
     evidence = Evidence(paths.shell_audit)
     if record is not None:
-        _show_record(evidence, _audit_id(record, evidence, session_id), as_json=as_json)
+        approvals = {a.get("id"): a for a in read_valid_records(paths.approvals)[0]}
+        _show_record(evidence, _audit_id(record, evidence, session_id), approvals, as_json=as_json)
         return
     if as_json:
         print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
@@ -102,16 +103,34 @@ _FORBIDDEN: Final = "forbidden_command"
 
 def _was_stopped(record: Mapping[str, Any]) -> bool:
     """Whether a person or a rule did not let the command run."""
-    return record.get("status") == "denied" or record.get("error") == _FORBIDDEN
+    return record.get("status") == "denied" or record.get("error") in (_FORBIDDEN, READ_ONLY)
+
+
+def _refused(record: Mapping[str, Any]) -> str:
+    if record.get("error") == READ_ONLY:
+        return "refused, read-only"
+    return "refused by rule" if _was_stopped(record) else "-"
 
 
 def _decision(record: Mapping[str, Any]) -> str:
     """Who let the command run, or did not, and why not."""
-    words = _DECISIONS.get(str(record.get("action")), "refused by rule" if _was_stopped(record) else "-")
+    words = _DECISIONS.get(str(record.get("action")), _refused(record))
     return f"{words}: {record['denial_reason']}" if record.get("denial_reason") else words
 
 
-def _show_record(evidence: Evidence, audit_id: str, *, as_json: bool) -> None:
+_KINDS: Final = {"once": "for this once", "session": "for the session", "plan": "in a plan"}
+
+
+def _answered(approval: Mapping[str, Any]) -> str:
+    """How far an approval goes, who gave it, and when."""
+    kind = _KINDS.get(str(approval.get("kind")), str(approval.get("kind")))
+    form = f" as {approval['form']}" if approval.get("form") is not None else ""
+    by = f"by {approval['by']}, " if approval.get("by") else ""
+    at = str(approval.get("answered_at")).replace("T", " ").removesuffix("Z")
+    return f"{kind}{form} ({by}{at} UTC, {approval.get('id')})"
+
+
+def _show_record(evidence: Evidence, audit_id: str, approvals: Mapping[Any, Any], *, as_json: bool) -> None:
     """Raises `RecordError`, after what is on record was printed, where that is only a part of the output."""
     record, missing = evidence[audit_id], None
     try:
@@ -123,7 +142,7 @@ def _show_record(evidence: Evidence, audit_id: str, *, as_json: bool) -> None:
     else:
         print(f"#{int(record.get('sequence') or 0):03}  {visible(audit_id)}\n")
         print(f"{visible(_command(record), keep=chr(10))}\n")
-        for name, words in _about_record(record):
+        for name, words in _about_record(record, approvals.get(record.get("approval_id"))):
             print(f"{name + ':':<10}{visible(words)}")
         for name, text in (("output", output), ("stderr", str(record.get("stderr") or ""))):
             if text:
@@ -133,14 +152,14 @@ def _show_record(evidence: Evidence, audit_id: str, *, as_json: bool) -> None:
         raise missing
 
 
-def _about_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _about_record(record: Mapping[str, Any], approval: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """What a person asks of a record, by name."""
     if (asked := record.get("command")) != _command(record):
         yield "asked for", str(asked)
     yield "why", str(record.get("reasoning"))
     tier = record.get("tier_triggered")
     yield "class", f"{record.get('classification')}{f', by tier {tier}' if tier is not None else ''}"
-    yield "approval", _decision(record)
+    yield "approval", f"{_decision(record)}{f', {_answered(approval)}' if approval is not None else ''}"
     seconds, stamp = record.get("duration_seconds"), str(record.get("timestamp")).replace("T", " ").removesuffix("Z")
     yield "when", f"{stamp} UTC{f', took {seconds:.1f} s' if seconds is not None else ''}"
     yield "exit", str(record["exit_code"]) if record.get("exit_code") is not None else "none"
@@ -238,7 +257,9 @@ def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
     """The files of a session by their names in `audit/`; of whole outputs those that hold."""
     paths = records.paths
     head = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
-    for file in (records.file, paths.shell_audit, head, paths.tasks, paths.turns, paths.report, paths.report_json):
+    approvals = (paths.approvals, paths.approvals.with_name(f"{paths.approvals.name}.head"))
+    others = (*approvals, paths.tasks, paths.turns, paths.report, paths.report_json)
+    for file in (records.file, paths.shell_audit, head, *others):
         if file is not None and file.is_file():
             yield file.name, file.read_bytes()
     evidence = Evidence(paths.shell_audit)

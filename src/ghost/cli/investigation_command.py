@@ -25,7 +25,7 @@ from ghost.agent import (
     write_report,
 )
 from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
-from ghost.cli.approvals import ScenarioGate, interactive_gate
+from ghost.cli.approvals import Gate, ScenarioGate, interactive_gate
 from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.event_lines import EventLines, told_of
@@ -42,7 +42,7 @@ from ghost.config import Settings
 from ghost.errors import BrainError, GhostError, UsageError
 from ghost.lab import load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
-from ghost.shell import HitlCallback, HitlDecision, SafeExecShell, missing_sandbox
+from ghost.shell import SafeExecShell, missing_sandbox
 from ghost.text import map_text
 
 SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
@@ -50,6 +50,7 @@ PRIVATE_MODE = (
     "Private mode: in the records, and for a model, addresses, subnets, ids and machines are placeholders, which {map} "
     "explains. The offline brain reasons on what is real."
 )
+READ_ONLY_MODE = "Read-only: nobody is asked, and commands that need an approval are refused."
 INCONCLUSIVE: Final = 3
 INTERRUPTED: Final = 130
 CONCLUDED: Final = ("cause_found", "healthy")
@@ -73,6 +74,8 @@ class Request:
     as_events: bool = False
     """A line on standard output for each event, as it happens."""
     stated: StatedEnds = NOTHING_STATED
+    read_only: bool = False
+    """What would ask for an approval is refused."""
 
     @property
     def for_programs(self) -> bool:
@@ -165,6 +168,8 @@ class _Run:
         damaged = SessionPaths(workspace.audit_dir, self.session.resumed_from or self.session.session_id)
         was_private = self.paths.anonymization_map.exists() or damaged.anonymization_map.exists()
         self.is_private = request.private or settings.private or was_private
+        self.is_read_only = request.read_only or settings.read_only
+        self.session.read_only |= self.is_read_only and self.session.rca_report_path is None
         self.briefing = self.lab.briefing if self.lab else None
         if self.briefing is not None:
             narration.answers = self.briefing.answer
@@ -268,7 +273,8 @@ class _Run:
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(
             self.session.session_id,
-            hitl_callback=self._decide,
+            approve=lambda request: self.narration.decide(self._gate().approve, request),
+            read_only=self.is_read_only,
             audit_dir=str(self.workspace.audit_dir),
             timeout_seconds=self.settings.command_timeout_seconds,
             anonymization_enabled=self.is_private,
@@ -281,10 +287,7 @@ class _Run:
     def _roots(self) -> list[Path]:
         return [Path.cwd(), self.workspace.root, self.workspace.capture_dir]
 
-    def _decide(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        return self.narration.decide(self._gate(), command, reasoning, risk, tier)
-
-    def _gate(self) -> HitlCallback:
+    def _gate(self) -> Gate:
         if self.briefing is not None and not self.interactive:
             own = [self.workspace.capture_dir, self.workspace.audit_dir]
             return ScenarioGate(self.narration.rich, self.briefing.approvals, own)
@@ -340,6 +343,8 @@ class _Run:
         for note in (*self.chosen.notes, *filter(None, [missing_sandbox()])):
             self.narration.line(note, style="yellow")
         self.chosen.told()
+        if self.is_read_only:
+            self.narration.line(READ_ONLY_MODE)
         if self.is_private:
             self.narration.line(PRIVATE_MODE.format(map=shortened(self.paths.anonymization_map)))
 

@@ -26,7 +26,7 @@ from ghost.cloud import is_routine
 from ghost.net import name_of
 from ghost.records import Head
 from ghost.report import place_of
-from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
+from ghost.shell import ApprovalRequest, Approve, HitlDecision, SafeExecShell
 from ghost.text import map_text, one_line, short_id, short_ids, visible
 
 RULE_WIDTH = 70
@@ -83,11 +83,12 @@ class Narration:
             except OSError as gone:
                 raise TerminalGoneError from gone
 
-    def decide(self, gate: HitlCallback, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+    def decide(self, approve: Approve, request: ApprovalRequest) -> HitlDecision:
         """Ask for approval. A modified command is remembered, to show what really ran."""
-        self.event("approval_asked", command=command, reasoning=reasoning, risk=risk, tier=tier)
+        asked = {"command": "\n".join(request.lines), "kind": request.kind, "form": request.form}
+        self.event("approval_asked", **asked, reasoning=request.reasoning, risk=request.risk, tier=request.tier)
         with self.quiet():
-            decision = gate(command, reasoning, risk, tier)
+            decision = approve(request)
         self._modified = decision.modified_command or self._modified
         self.event("approval_answered", **asdict(decision))
         return decision

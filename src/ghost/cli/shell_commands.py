@@ -36,6 +36,7 @@ def run(
     as_json: bool,
     timeout_seconds: float | None = None,
     private: bool = False,
+    read_only: bool = False,
 ) -> int:
     """Run one command. Returns its exit status, or 1 where it did not run."""
     from ghost.shell import SafeExecShell
@@ -54,6 +55,7 @@ def run(
         timeout_seconds=timeout_seconds or settings.command_timeout_seconds,
         anonymization_enabled=private or settings.private,
         roots=roots,
+        read_only=read_only,
         **_programs_of_lab_in_environment(),
     )
     try:

@@ -87,6 +87,10 @@ WorkspaceOption = Annotated[
     Path | None,
     typer.Option("--workspace", "-w", help="Directory of session, audit and captures (default: this one)."),
 ]
+ReadOnlyOption = Annotated[
+    bool,
+    typer.Option("--read-only", help="Refuse what would ask for an approval (also: GHOST_READ_ONLY=1)."),
+]
 PrivateOption = Annotated[
     bool,
     typer.Option(
@@ -184,6 +188,7 @@ def investigate(
         typer.Option("--max-turns", min=1, help="Turns before it asks to continue (default: GHOST_MAX_TURNS or 50)."),
     ] = None,
     private: PrivateOption = False,
+    read_only: ReadOnlyOption = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show each command whole, with its reason, class and audit id.")
@@ -220,6 +225,7 @@ def investigate(
         wish=wish,
         max_turns=max_turns,
         private=private,
+        read_only=read_only,
         as_json=json_,
         verbose=verbose,
         html=html,
@@ -426,6 +432,7 @@ def shell_run(
     ] = None,
     workspace: WorkspaceOption = None,
     private: PrivateOption = False,
+    read_only: ReadOnlyOption = False,
     json_: JsonOption = False,
 ) -> None:
     """Run one command: SAFE at once, RISKY if you approve.
@@ -434,7 +441,10 @@ def shell_run(
     """
     from ghost.cli.shell_commands import run
 
-    raise typer.Exit(run(command, reason, workspace, as_json=json_, timeout_seconds=timeout, private=private))
+    ended = run(
+        command, reason, workspace, as_json=json_, timeout_seconds=timeout, private=private, read_only=read_only
+    )
+    raise typer.Exit(ended)
 
 
 @shell_app.command("explain", epilog=_examples('ghost shell explain "dig example.com"'))
