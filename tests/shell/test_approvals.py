@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.agent import SessionPaths, verify_commands
+from ghost.agent.denials import was_denied
 from ghost.records import read_records
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell, missing_sandbox
 from ghost.shell.judge.classification import decide
@@ -380,3 +381,9 @@ def test_read_only_refuses_what_would_ask_and_asks_nobody(make: Make, monkeypatc
         assert run(shell, "rm -rf /")["error"] == "forbidden_command"
         assert shell.approve_plan(["mytool 1"], "why") is None
     assert person.asked == []
+
+
+def test_a_refusal_of_read_only_is_no_denial(make: Make) -> None:
+    refused = run(make(Person(), read_only=True), "mytool 1")
+    denied = run(make(Person("deny")), "mytool 1")
+    assert (was_denied(refused), was_denied(denied)) == (False, True)
