@@ -90,6 +90,8 @@ def test_an_abbreviated_long_option_is_never_safe(command: str, data: st.DataObj
 @settings(max_examples=examples(80))
 @given(st.sampled_from(BENIGN), st.text(string.printable[:95], min_size=1, max_size=12))
 def test_no_word_behind_the_end_of_options_is_safe(command: str, word: str) -> None:
+    table = built_in().get(command.split()[0])
+    assume(table is None or table.open is None)  # what its sandbox alone keeps harmless may have further operands
     assert classify(f"{command} -- {shlex.quote(word)}", CAPTURES)[0] != SAFE
 
 

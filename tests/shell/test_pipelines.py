@@ -77,11 +77,14 @@ def record(shell: SafeExecShell) -> dict[str, Any]:
         ("ss -s | ./grep x", RISKY, "not in the allowlist"),
         ("ss -s | X=1 grep x", RISKY, "pattern: environment"),
         ("ss -s | LC_ALL=C sort", SAFE, "ss: allowed"),
-        ("grep x | ss -s", RISKY, "not in the allowlist"),
+        ("grep x | ss -s", RISKY, "grep: operand"),
         ("ss -s | rm -rf /", FORBIDDEN, "forbidden: file system"),
         ("ss -s | sort | cat /etc/shadow", FORBIDDEN, "forbidden: credentials"),
         ('ss -s | grep "`id`"', RISKY, "pattern: substitution"),
-        ("echo | openssl s_client -connect a.example:443", RISKY, "not in the allowlist"),
+        ("echo | openssl s_client -connect a.example:443", SAFE, "pipe: filter"),
+        ("ss -s | openssl s_client -connect a.example:443", RISKY, "pipe: not a filter"),
+        ("echo | sort | openssl s_client -connect a.example:443", RISKY, "pipe: not a filter"),
+        ("echo | openssl s_client -connect a:443 2>/dev/null | openssl x509 -noout -dates", SAFE, "pipe: filter"),
         ("echo x | base64", RISKY, "not in the allowlist"),
         ("echo -n | sort", SAFE, "pipe: filter"),
     ],
@@ -103,7 +106,7 @@ def test_one_line_is_one_record_and_shows_what_the_last_command_prints(make: Any
     written = record(shell)
     assert [one["argv"] for one in written["stages"]] == [["ss", "-s"], ["tr", "12", "ab"], ["grep", "-v", "a"]]
     assert [one["exit_code"] for one in written["stages"]] == [3, 0, 0]
-    assert {tuple(one["sandbox"]) for one in written["stages"]} == {tuple(answer["sandbox"])}
+    assert all({*answer["sandbox"]} <= {*one["sandbox"]} for one in written["stages"])
     assert "landlock" in answer["sandbox"]
     assert len(shell.audit_path.read_text().splitlines()) == 1
     assert [one["argv"] for one in (ask(shell, "ss -s"), record(shell))[1]["stages"]] == [["ss", "-s"]]

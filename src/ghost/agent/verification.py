@@ -96,6 +96,8 @@ def verify_head(paths: SessionPaths, given: str) -> Check:
     follow = f", {plural(result.head.count - count, 'record')} came later" if result.head.count > count else ""
     detail = f"{plural(count, 'record')} with the hash {form[2]}{follow}"
     return Check("given head", detail, (*result.errors, *(() if count else ("a head of no record proves nothing.",))))
+
+
 def _head_beside(path: Path) -> Head | None:
     try:
         return Head.from_dict(read_json(path.with_name(f"{path.name}.head")))

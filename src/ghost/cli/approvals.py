@@ -50,7 +50,6 @@ def _folded(text: str) -> str:
     return line if len(line) <= MAX_PROSE else f"{line[:MAX_PROSE]} … ({len(line):,} characters)"
 
 
-
 def _notes(command: str) -> str:
     """Warn about what is easy to miss in a command: great length and non-ASCII look-alike letters."""
     notes = []

@@ -270,8 +270,8 @@ def _run_built_in(task: _Task, launcher: Launcher | None = None) -> Run:
             program.end()
         exit_code = None if timed_out else program.exit_code
         return Run(
-            stdout.captured(cut_short=_failed(exit_code)),
-            stderr.captured(cut_short=_was_ended(exit_code)),
+            stdout.captured(cut_short=_failed(exit_code) or program.left_descendants),
+            stderr.captured(cut_short=_was_ended(exit_code) or program.left_descendants),
             exit_code,
             timed_out,
             time.monotonic() - started,

@@ -50,6 +50,8 @@ class StartedProgram:
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.exit_code: int | None = None
+        self.left_descendants = False
+        """Whether it ended before its descendants, which may have had more to print."""
         self.limits: tuple[str, ...] = ()
         """Those of the sandbox that apply to it."""
         self._answers = b""
@@ -77,6 +79,8 @@ class StartedProgram:
                 raise OSError(number, os.strerror(number))
             elif letter == b"B":
                 self.limits = tuple(name for bit, name in enumerate(LIMITS) if number >> bit & 1)
+            elif letter == b"K":
+                self.left_descendants = True
             elif letter == b"X":
                 self.exit_code = number
 

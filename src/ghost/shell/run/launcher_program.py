@@ -9,7 +9,7 @@ A request is a length of four bytes, a marshalled dict, and five descriptors: th
 standard error, the command's control socket, and standard input. On the control socket the answers are a letter and a
 number each: `F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group
 is left; `L` comes with a descriptor, on which the kernel asks what the filter leaves to the shell; `B` tells which of
-`LIMITS` apply, a bit each.
+`LIMITS` apply, a bit each; `K` that descendants of a program that has ended are ended.
 Whatever the shell sends there, and the end of that socket, ends the group. The end of the shell ends every group.
 
 An unconfined command may leave its group, so it runs below a process of this program that adopts its descendants and
@@ -413,7 +413,7 @@ def _run_spare_child(
         request["cgroups"] = cgroups if joined else None
         _become(request, descriptors, libc)
         if _is_supervised(request):
-            _supervise(libc, launcher)
+            _supervise(libc, launcher, descriptors[3])
         execute(request)
     except StepFailedError as failure:
         os.write(descriptors[3], ANSWER.pack(failure.step, 0) + ANSWER.pack(b"F", failure.number))
@@ -466,7 +466,7 @@ class _EndedByLauncherError(Exception):
     """The launcher ended, or told the supervisor to end its command."""
 
 
-def _supervise(libc: Any, launcher: int) -> None:
+def _supervise(libc: Any, launcher: int, control: int) -> None:
     """Return in a new process, which becomes the command.
 
     This one adopts its descendants, whatever session they are in, and ends as the command did once none is left.
@@ -493,13 +493,16 @@ def _supervise(libc: Any, launcher: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         return
-    os.closerange(0, 4096)  # the output ends with the command
+    os.closerange(0, control)  # the output ends with the command
+    os.closerange(control + 1, 4096)
     with suppress(_EndedByLauncherError):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         ended = 0
         while ended != command:
             ended, status = os.wait()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if _children():
+            os.write(control, ANSWER.pack(b"K", 0))
     _end_children()
     if os.WIFSIGNALED(status):
         _limit("RLIMIT_CORE", 0)
