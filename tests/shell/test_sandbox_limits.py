@@ -103,6 +103,7 @@ try:
         if os.fork() == 0:
             signal.pause()
         made += 1
+    time.sleep(5)
 except OSError as error:
     print(made, resource.getrlimit(resource.RLIMIT_NPROC)[0], type(error).__name__)
 """
@@ -113,9 +114,12 @@ def test_a_command_cannot_make_more_processes_than_it_may(place: Path, way: str)
     seen = outcomes(place, way, FORKS)
     assert [line for line, *_ in seen] == PROFILES
     for line, exit_code, layers, output, errors in seen:
+        (means,) = [layer for layer in layers if layer.startswith("pids:")]
+        if means == "pids:watched":  # it had what it could make in a tenth of a second, and was ended
+            assert (exit_code, output, way) == (-9, "", "root without cgroups"), line
+            continue
         assert exit_code == 0, (line, errors)
         made, limit, error = output.split()
-        (means,) = [layer for layer in layers if layer.startswith("pids:")]
         most = {"pids:rlimit": int(limit), "pids:seccomp": 0}.get(means, PROCESSES - 1)
         assert int(made) <= most, (line, means)
         assert error == ("PermissionError" if means == "pids:seccomp" else "BlockingIOError"), line

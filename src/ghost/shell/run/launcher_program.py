@@ -39,7 +39,7 @@ ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
 DESCRIPTORS = 5
 LIMITS = (
-    *("pids:cgroup2", "pids:cgroup1", "pids:rlimit", "pids:seccomp"),
+    *("pids:cgroup2", "pids:cgroup1", "pids:rlimit", "pids:watched", "pids:seccomp"),
     *("memory:cgroup2", "memory:rlimit", "files:tmpfs", "files:watched"),
 )
 MOST_LEFT = 64
@@ -101,7 +101,7 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
         waiting.register(parent, select.POLLIN)  # a child of the shell may hold the socket open when the shell ends
     try:
         while True:
-            watched = [command for command in running.values() if command.temporary_bytes]
+            watched = [command for command in running.values() if command.temporary_bytes or command.processes]
             for number, _ in waiting.poll(WATCH_MS if watched else None):
                 if number == shell.fileno():
                     started = _take(shell, ready)
@@ -118,7 +118,7 @@ def main(descriptor: int, execute: Callable[[dict[str, Any]], None]) -> None:
                     running[number].end()
                     waiting.unregister(number)
             for command in watched:
-                command.end_if_it_holds_too_much()
+                command.end_if_it_takes_too_much()
             for number, command in list(running.items()):
                 if command.is_over():
                     with suppress(KeyError):
@@ -238,6 +238,14 @@ class Cgroups:
         return f"{self.place}/ghost-{pid}"
 
 
+def _count_of_group(leader: int) -> int:
+    count = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - as above
+        with suppress(OSError):
+            count += os.getpgid(int(name)) == leader
+    return count
+
+
 class RunningCommand:
     """A started command, until its process group is gone."""
 
@@ -249,12 +257,15 @@ class RunningCommand:
         *,
         supervised: bool = False,
         temporary_bytes: int = 0,
+        processes: int = 0,
     ) -> None:
         self.pid = pid
         self.control = control
         self.private_directory = private_directory
         self.temporary_bytes = temporary_bytes if private_directory is not None else 0
         """How much its private directory may hold; 0 where that is not looked at."""
+        self.processes = processes
+        """How many its group may be; 0 where that is not looked at."""
         self._supervised = supervised
         self._told = False
         self._ending = False
@@ -270,9 +281,13 @@ class RunningCommand:
             else:
                 os.killpg(self.pid, signal.SIGKILL)
 
-    def end_if_it_holds_too_much(self) -> None:
-        directory = self.private_directory
-        if directory is not None and not self._ending and holds_more_than(self.temporary_bytes, directory):
+    def end_if_it_takes_too_much(self) -> None:
+        directory, most = self.private_directory, self.temporary_bytes
+        if self._ending:
+            return
+        if (most and directory is not None and holds_more_than(most, directory)) or (
+            self.processes and _count_of_group(self.pid) > self.processes
+        ):
             self.end()
 
     def remove_private_directory(self) -> None:
@@ -366,12 +381,15 @@ def _take(shell: socket.socket, ready: Callable[[], SpareChild]) -> RunningComma
             os.close(descriptor)
         # From the process that started this one, over a socket of the two alone.
         told = marshal.loads(request)  # noqa: S302
+        steps = told["confinement"] or {}
+        watched = steps.get("forks") and os.getuid() == 0
         return RunningCommand(
             spare.pid,
             socket.socket(fileno=control),
             told["private_directory"],
             supervised=_is_supervised(told),
-            temporary_bytes=(told["confinement"] or {}).get("temporary_bytes", 0),
+            temporary_bytes=steps.get("temporary_bytes", 0),
+            processes=steps["processes"] if watched else 0,
         )
     for descriptor in descriptors:
         os.close(descriptor)
@@ -554,7 +572,9 @@ def _bound(steps: dict[str, Any], cgroups: Cgroups | None) -> list[str]:
             tasks = int(file.read().split()[3].partition("/")[2])
         _limit("RLIMIT_NPROC", tasks + processes)  # it counts the user's, which are no more than the machine's
         applied = ["pids:rlimit"]
-    else:  # the limit does not hold for root (getrlimit(2))
+    elif steps["forks"] and cgroups is None:  # the limit does not hold for root (getrlimit(2)): the launcher looks
+        applied = ["pids:watched"]
+    else:
         steps["seccomp"] = steps["seccomp_without_forks"]
         applied = ["pids:seccomp"]
     if cgroups is not None and cgroups.memory and cgroups.write("memory.max", memory):

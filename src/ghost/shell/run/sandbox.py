@@ -142,6 +142,7 @@ class Sandbox:
             ),
             "seccomp_without_forks": _filter(kernel.machine, profile, forks=False),
             "processes": policy.bounds["processes"],
+            "forks": profile.forks,
             "memory": profile.memory or policy.bounds["memory"],
             "temporary_bytes": policy.bounds["temporary_bytes"],
             "may_mount": kernel.may(_SYS_ADMIN),
