@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
+import venv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ghost.lab.arm.local_emulator import emulator
+from ghost.lab.tenant_conditions import TenantConditions
 from ghost.shell import SafeExecShell
 from ghost.shell.run import warm_az
 from ghost.shell.run.launcher import Launcher
 from ghost.shell.run.sandbox import this_kernel
 from ghost.shell.run.warm_az import Interpreter, interpreter_of
+from tests.exhaustive import sample
 from tests.lab import real_az
-from tests.lab.test_conformance import _still_lab
+from tests.lab.test_conformance import READS, _still_lab
 
 REAL = real_az.find()
 needs_az = pytest.mark.skipif(
     REAL is None or this_kernel().landlock == 0, reason=f"takes a sandbox too; {real_az.why_not()}"
 )
+
+needs_sandbox = pytest.mark.skipif(this_kernel().landlock == 0, reason="the kernel has no Landlock")
+ACCEPTS_CONNECTIONS = 1 << 16
+"""__SO_ACCEPTCON of linux/net.h"""
 
 SCRIPTS = {
     "pip": (
@@ -93,17 +105,18 @@ class Session:
         return self.shell._warm_az._warm.launcher
 
 
-READS = (
-    "az account show -o json",
-    "az network vnet list -o json",
-    "az vm list --query [].name -o tsv",
-    "az network nic lst",
-    "az network nsg show -g prod-rg -n missing -o json",
-    "az network lb list -o table",
-    "az network nic list-effective-nsg -g prod-rg -n web-vm-01-nic -o yaml",
-    "az monitor activity-log list --offset 1d -o json",
-    "az network private-dns zone list --help",
+COMPARED = 12
+"""So many reads of the conformance list; all of them when exhaustive."""
+OTHERS = (
+    "network nic lst",
+    "network lb list -o table",
+    "network nic list-effective-nsg -g prod-rg -n web-vm-01-nic -o yaml",
+    "vm list --query [].name -o tsv",
+    "network private-dns zone list --help",
 )
+"""Mistakes, help, and other forms than JSON."""
+VARYING = re.compile(r"commands/|telemetry|versionCheck|az\.sess|\.log$")
+"""Files of az's settings that are named after a command's time and process, or hold a time."""
 
 
 @pytest.fixture(scope="module")
@@ -123,45 +136,143 @@ def session(tmp_path: Path, emulated: dict[str, str], monkeypatch: pytest.Monkey
 
 
 @needs_az
-def test_it_says_what_plain_az_says(
-    session: Session, tmp_path: Path, emulated: dict[str, str], monkeypatch: pytest.MonkeyPatch
+def test_it_says_what_plain_az_says(tmp_path: Path, emulated: dict[str, str]) -> None:
+    """Status, output and files; each way has settings of its own."""
+    ways = {}
+    for name in ("plain", "warm"):
+        shutil.copytree(emulated["AZURE_CONFIG_DIR"], tmp_path / name / "config")
+        environment = {**emulated, "AZURE_CONFIG_DIR": str(tmp_path / name / "config")}
+        ways[name] = Session(REAL or Path(), tmp_path / name / "audit", environment)
+    plain, warm = ways["plain"], ways["warm"]
+    plain.shell._warm_az._asked = -1_000_000
+    reads = [f"az {text}" for text in (*sample(READS, COMPARED), *OTHERS)]
+    reads = [command for command in reads if warm.shell.runs_unasked(command)]
+    assert len(reads) > COMPARED
+    for session in (plain, warm):
+        session.ask(reads[0])
+    wrong = [command for command in reads if warm.ask(command) != plain.ask(command)]
+    assert not wrong, "\n".join(wrong)
+    assert _files(tmp_path / "warm") == _files(tmp_path / "plain")
+    assert plain.process == 0
+    assert warm.process != 0
+    assert warm.shell.notes() == []
+
+
+def _files(place: Path) -> dict[str, bytes]:
+    files = {str(path.relative_to(place)): path for path in (place / "config").rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in files.items() if not VARYING.search(name)}
+
+
+def install_small_az(place: Path, seconds: float = 0.0) -> Path:
+    """A program that is installed as az is, and that a test may install anew. `seconds`: what a command takes."""
+    venv.create(place, symlinks=True)
+    (packages,) = place.glob("lib/python*/site-packages")
+    (packages / "azure/cli/core").mkdir(parents=True)
+    main = f"import time\nfrom azure.cli.core import VERSION\nprint(VERSION, flush=True)\ntime.sleep({seconds})\n"
+    (packages / "azure/cli/__main__.py").write_text(main)
+    (packages / "azure/cli/core/__init__.py").write_text("VERSION = 'first'\n")
+    az = place / "bin/az"
+    az.write_text(SCRIPTS["pip"][0].format(python=place / "bin/python"))
+    az.chmod(0o755)
+    return az
+
+
+@pytest.fixture
+def small_az(tmp_path: Path) -> Path:
+    (tmp_path / "config").mkdir()
+    return install_small_az(tmp_path / "installed")
+
+
+@needs_sandbox
+def test_a_process_that_ended_or_grew_or_whose_az_is_another_is_not_used_again(
+    small_az: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = Session(REAL or Path(), tmp_path / "plain", emulated)
-    monkeypatch.setattr(plain.shell._warm_az, "_asked", -1000)
-    first = session.process
-    settings = Path(emulated["AZURE_CONFIG_DIR"])
-    for command in READS:
-        expected, files = plain.ask(command), _files(settings)
-        assert session.ask(command) == expected, command
-        assert _files(settings) == files, command
-    assert (plain.process, session.process) == (0, first)
-    assert first
+    session = Session(small_az, tmp_path / "audit", {"AZURE_CONFIG_DIR": str(tmp_path / "config")})
 
+    def said() -> str:
+        status, exit_code, _, output, stderr = session.ask("az account show -o json")
+        assert (status, exit_code) == ("completed", 0), stderr
+        return str(output).strip()
 
-def _files(directory: Path) -> set[str]:
-    """Names of the files there, but those named after a command's time and process."""
-    return {str(path.relative_to(directory)) for path in directory.rglob("*") if "commands" not in path.parts}
+    def notes() -> list[str]:
+        return [note.partition(": ")[0].rpartition(" since ")[2] for note in session.shell.notes()]
 
-
-@needs_az
-def test_a_process_that_ends_or_grows_or_whose_az_is_another_is_not_used_again(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    assert (said(), session.process) == ("first", 0), "one command alone gains nothing"
+    assert said() == "first"
     first = session.process
     os.kill(first, signal.SIGKILL)
     while session.launcher.memory_bytes():
         time.sleep(0.001)
-    assert session.ask("az account show -o json")[:2] == ("completed", 0)
+    assert (said(), notes()) == ("first", ["it ended"])
     second = session.process
-    monkeypatch.setattr(warm_az, "_version_of", lambda *_: (1,))
-    assert session.ask("az account show -o json")[:2] == ("completed", 0)
+    (core,) = small_az.parent.parent.glob("lib/python*/site-packages/azure/cli/core/__init__.py")
+    core.with_name("new").write_text("VERSION = 'second'\n")
+    core.with_name("new").replace(core)
+    assert (said(), notes()) == ("second", ["az was installed anew"])
     third = session.process
-    monkeypatch.setattr(warm_az, "MOST_BYTES", 1000)
-    assert session.ask("az account show -o json")[:2] == ("completed", 0)
-    assert len({first, second, third, 0}) == 4
+    assert said() == "second"
+    assert session.process == third
+    monkeypatch.setattr(warm_az, "MOST_BYTES", 1_000_000)
+    assert (said(), notes()) == ("second", ["it holds more than 1 MB"])
     assert session.process == 0, "it was started often enough"
+    assert (said(), notes()) == ("second", [])
+    assert len({first, second, third, 0}) == 4
     for process in (first, second, third):
         assert not Path(f"/proc/{process}").exists()
+
+
+@needs_sandbox
+def test_an_az_that_does_not_say_which_python_runs_it_is_run_plainly_and_told_so_once(
+    small_az: Path, tmp_path: Path
+) -> None:
+    small_az.write_text(f'#!/bin/sh\nexec {small_az.parent}/python -m azure.cli "$@" ""\n')
+    session = Session(small_az, tmp_path / "audit", {"AZURE_CONFIG_DIR": str(tmp_path / "config")})
+    said = [session.ask("az account show -o json")[3].strip() for _ in range(3)]
+    assert (said, session.process) == (["first"] * 3, 0)
+    (note,) = session.shell.notes()
+    assert note.startswith(f"{small_az} does not say which Python runs it: each command of az starts a new process")
+
+
+@needs_sandbox
+def test_nobody_else_can_reach_it(small_az: Path, tmp_path: Path) -> None:
+    """Its socket has no address, and another user can neither open it nor take it over."""
+    session = Session(small_az, tmp_path / "audit", {"AZURE_CONFIG_DIR": str(tmp_path / "config")})
+    for _ in range(2):
+        session.ask("az account show -o json")
+    process = session.process
+    links = [str(each.readlink()) for each in Path(f"/proc/{process}/fd").iterdir()]
+    sockets = {link.removeprefix("socket:[").rstrip("]") for link in links if link.startswith("socket:")}
+    rows = [row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    own = [row for row in rows if row[6] in sockets]
+    assert sockets, "its end of the pair"
+    assert {row[6] for row in own} == sockets, "none of another family"
+    for row in own:
+        assert len(row) == 7, "no path"
+        assert not int(row[3], 16) & ACCEPTS_CONNECTIONS
+    code = (
+        "import os, sys\nif os.geteuid() == 0:\n os.setgroups([])\n os.setgid(65534)\n os.setuid(65534)\n"
+        "os.listdir(f'/proc/{sys.argv[1]}/fd')"
+    )
+    done = subprocess.run([sys.executable, "-IS", "-c", code, str(process)], capture_output=True, text=True)
+    assert "PermissionError" in done.stderr
+
+
+@needs_az
+def test_an_expired_login_is_told_and_a_new_one_is_used(tmp_path: Path) -> None:
+    lab = replace(_still_lab(tmp_path / "lab"), tenant=TenantConditions(login_expires_after=1000))
+    with emulator(lab) as up:
+        session = Session(REAL or Path(), tmp_path / "audit", dict(up.environment))
+
+        def count(requests: int) -> None:
+            with lab.changing() as state:
+                state["requests"] = requests
+
+        command = "az network vnet list -o json"
+        answers = []
+        for requests in (0, 0, 5000, 0):
+            count(requests)
+            answers.append(session.ask(command))
+        assert [answer[1] for answer in answers] == [0, 0, 1, 0]
 
 
 @needs_az

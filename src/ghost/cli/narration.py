@@ -389,11 +389,15 @@ class NarratedShell:
 
     def execute_all(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         commands = [str(request.get("command") or "") for request in requests]
-        others = f" (and {len(commands) - 1} beside it)" if len(commands) > 1 else ""
-        with self._narration.waiting(f"running: {commands[0]}{others}"):
+        counted = f" {len(commands)} commands" if len(commands) > 1 else ""
+        with self._narration.waiting(
+            f"running{counted}: {', '.join(label(self._narration.real(each)) for each in commands)}"
+        ):
             responses = self._shell.execute_all(requests)
         for request, command, response in zip(requests, commands, responses, strict=True):
             self._narration.ran(response, command, str(request.get("reasoning") or ""))
+        for note in self._shell.notes():
+            self._narration.detail(f"      {note}")
         return responses
 
 

@@ -165,6 +165,10 @@ class SafeExecShell:
         """`text` with the values behind the placeholders of private mode: for code of this process and the terminal."""
         return self._anonymizer.restore(text) if self._anonymizer is not None else text
 
+    def notes(self) -> list[str]:
+        """What was not as expected since the last call and kept no command from running, a sentence each."""
+        return self._warm_az.notes()
+
     @staticmethod
     def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
         """How a command is taken apart and judged, by which rule, and the nearest SAFE one; nothing runs."""

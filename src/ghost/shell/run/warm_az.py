@@ -1,15 +1,14 @@
 """The warm az: a launcher whose process has imported the Azure CLI, for `az` commands that only read.
 
 Most of the time of a short `az` command is the import of its modules. From the second command on, a process of az's own
-Python makes these imports once and forks for each command; words, environment, confinement and limits are the same as
-those of plain az, since the same launcher applies them. It listens on no address: the only way to it is the socket pair
-that this process made. Whatever is not as expected (a wrapper around az, another Python, a new version beneath it, a
-process that grew or ended) leads back to plain az.
+Python makes these imports once, while that command waits, and forks for each command; words, environment, confinement
+and limits are the same as those of plain az, since the same launcher applies them. It listens on no address: the only
+way to it is the socket pair that this process made. Whatever is not as expected (a wrapper around az, another Python, a
+new version beneath it, a process that grew or ended) leads back to plain az.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import threading
@@ -21,13 +20,12 @@ from typing import Final
 from ghost.patterns import lazy
 from ghost.shell.run.launcher import Launcher
 
-log = logging.getLogger(__name__)
-
 PROGRAM: Final = Path(__file__).parent / "warm_az_program.py"
 STARTING_COMMAND: Final = 2
-"""It starts the process and is run plainly beside it; one command alone would gain nothing."""
+"""One command alone would gain nothing."""
 MOST_BYTES: Final = 500_000_000
 MOST_STARTS: Final = 3
+_PLAIN: Final = "each command of az starts a new process, which takes longer."
 _SCRIPT_BYTES: Final = 16_384
 _PER_COMMAND: Final = ("TMPDIR",)
 """Variables that each command has for itself; the others are read while modules are imported."""
@@ -91,6 +89,7 @@ class WarmAz:
         self._asked = 0
         self._starts = 0
         self._warm: _Warm | None = None
+        self._notes: list[str] = []
 
     def launcher_for(self, words: Sequence[str], environment: Mapping[str, str]) -> Launcher | None:
         """Return the launcher to start this `az` command from; None where plain az is to be run."""
@@ -100,37 +99,51 @@ class WarmAz:
             its_own = "TMPDIR" in environment and environment.get("AZURE_CONFIG_DIR") == environment["TMPDIR"]
             if self._asked < STARTING_COMMAND or its_own:  # settings that live as long as one command
                 return None
-            warm = self._warm
-            if warm is not None and (warm.az, warm.environment) == (az, variables) and not _is_worn(warm):
-                return warm.launcher
-            self._close()
-            self._start(az, variables)
-            return None
+            if self._warm is not None:
+                why = _why_not(self._warm, az, variables)
+                if why is None:
+                    return self._warm.launcher
+                self._end(why)
+            return self._start(az, variables)
 
     def failed(self, launcher: Launcher) -> None:
         """Tell that a command found the process gone."""
         with self._lock:
             if self._warm is not None and self._warm.launcher is launcher:
-                self._close()
+                self._end("it ended")
+
+    def notes(self) -> list[str]:
+        """Return what was not as expected since the last call, a sentence each."""
+        with self._lock:
+            notes, self._notes = self._notes, []
+            return notes
 
     def close(self) -> None:
         with self._lock:
             self._close()
 
-    def _start(self, az: Path, variables: dict[str, str]) -> None:
-        interpreter = interpreter_of(az) if self._starts < MOST_STARTS else None
+    def _start(self, az: Path, variables: dict[str, str]) -> Launcher | None:
+        if self._starts == MOST_STARTS:
+            return None
+        interpreter = interpreter_of(az)
         if interpreter is None:
-            if self._starts < MOST_STARTS:
-                log.info("%s does not show which Python starts it: each command starts a new process", az)
-                self._starts = MOST_STARTS
-            return
-        self._starts += 1
+            self._starts = MOST_STARTS
+            self._notes.append(f"{az} does not say which Python runs it: {_PLAIN}")
+            return None
         try:
             launcher = Launcher((*interpreter.words, str(PROGRAM)), {**dict(interpreter.variables), **variables})
         except OSError as error:
-            log.info("the warm az cannot be started: %s", error.strerror)
-            return
+            self._starts = MOST_STARTS
+            self._notes.append(f"The warm az cannot be started ({error.strerror}): {_PLAIN}")
+            return None
+        self._starts += 1
         self._warm = _Warm(launcher, az, variables, _version_of(az, interpreter))
+        return launcher
+
+    def _end(self, why: str) -> None:
+        self._close()
+        then = "another one is started." if self._starts < MOST_STARTS else _PLAIN
+        self._notes.append(f"The warm az is not used further, since {why}: {then}")
 
     def _close(self) -> None:
         if self._warm is not None:
@@ -142,14 +155,17 @@ def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in _PER_COMMAND}
 
 
-def _is_worn(warm: _Warm) -> bool:
-    """Return whether the process ended or grew, or another az lies where its own was."""
-    interpreter = interpreter_of(warm.az)
-    return (
-        interpreter is None
-        or _version_of(warm.az, interpreter) != warm.version
-        or not 0 < warm.launcher.memory_bytes() <= MOST_BYTES
-    )
+def _why_not(warm: _Warm, az: Path, variables: Mapping[str, str]) -> str | None:
+    """Return why the process cannot serve a command: it ended or grew, or az or what it was started with changed."""
+    if (warm.az, warm.environment) != (az, variables):
+        return "a command has another az or environment"
+    interpreter = interpreter_of(az)
+    if interpreter is None or _version_of(az, interpreter) != warm.version:
+        return "az was installed anew"
+    memory = warm.launcher.memory_bytes()
+    if memory == 0:
+        return "it ended"
+    return f"it holds more than {MOST_BYTES // 1_000_000} MB" if memory > MOST_BYTES else None
 
 
 def _version_of(az: Path, interpreter: Interpreter) -> tuple[int, ...]:
