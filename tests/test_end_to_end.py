@@ -325,6 +325,7 @@ def read_until(terminal: int, words: str, seconds: float = 60.0) -> str:
 def test_a_terminal_closed_at_an_approval_loses_nothing(tmp_path):
     pid, terminal = on_a_terminal(tmp_path, "investigate", "--lab", "wire-loss")
     screen = read_until(terminal, "Your choice")
+    assert re.search(r"running 2 commands: network interfaces, virtual networks[^\n]* \S*0:00:0\d", screen)
     session = re.search(r"Session: (ghost_\w+)", screen).group(1)
     os.close(terminal)
     deadline = time.monotonic() + 20

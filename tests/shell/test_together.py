@@ -15,6 +15,7 @@ import pytest
 
 from ghost.records import read_records, verify
 from ghost.shell import HitlDecision, SafeExecShell
+from ghost.shell.record.audit import AuditRecord
 
 PINGS = [f"ping -c 2 -i {wait} 127.0.0.1" for wait in ("0.9", "0.8", "0.7", "0.6")]
 """Each takes as long as it waits."""
@@ -52,6 +53,42 @@ def test_reads_take_as_long_as_the_longest_and_stand_in_their_order(tmp_path: Pa
     assert asked == [f"touch {tmp_path}/made"]
     assert verify(shell.audit_path, shell.audit_head).ok
     assert shell.execute_all([]) == []
+
+
+def test_ids_are_given_before_any_starts_and_what_is_asked_about_runs_alone(tmp_path: Path) -> None:
+    """`ss` and `touch` are programs that print when they start and end."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("ss", "touch"):
+        (programs / name).write_text("#!/bin/sh\ndate +%s.%N\nsleep 0.3\ndate +%s.%N\n")
+        (programs / name).chmod(0o755)
+    asked: list[tuple[str, float]] = []
+
+    def person(command: str, *_: Any) -> HitlDecision:
+        asked.append((command, time.time()))
+        return HitlDecision("approve")
+
+    shell = SafeExecShell("s1", person, tmp_path / "audit", program_dirs=[programs, "/usr/bin", "/bin"])
+    begun: list[tuple[str, float]] = []
+    begin = shell._audit.begin
+
+    def watched(record: AuditRecord) -> None:
+        begin(record)
+        begun.append((record.audit_id, time.time()))
+
+    shell._audit.begin = watched  # type: ignore[method-assign]
+    commands = ["ss -tln", "ss -uln", "ss -tan", "touch a", "touch b", "ss -uan", "ss -xln"]
+    ran = [[float(n) for n in r["output"].split()] for r in shell.execute_all(requests(*commands))]
+    assert [audit_id for audit_id, _ in begun] == [f"s1_{n:03d}" for n in range(1, 8)]
+    assert asked[0][0] == "touch a"
+    assert asked[1][0] == "touch b"
+    for group in ((0, 1, 2), (3,), (4,), (5, 6)):
+        first, last = group[0], group[-1]
+        assert begun[last][1] < min(ran[n][0] for n in group), "all intents of a group are written before it starts"
+        assert all(ran[n][1] < begun[first][1] for n in range(first)), "nothing of what came before still runs"
+    assert ran[2][1] < asked[0][1] < ran[3][0]
+    assert ran[3][1] < asked[1][1] < ran[4][0]
+    assert max(ran[n][0] for n in (0, 1, 2)) < min(ran[n][1] for n in (0, 1, 2)), "the reads ran beside each other"
 
 
 def test_four_run_at_once_and_no_more(tmp_path: Path) -> None:

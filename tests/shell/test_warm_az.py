@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from ghost.cli.narration import NarratedShell, Narration
 from ghost.lab.arm.local_emulator import emulator
 from ghost.lab.tenant_conditions import TenantConditions
 from ghost.shell import SafeExecShell
@@ -222,15 +225,22 @@ def test_a_process_that_ended_or_grew_or_whose_az_is_another_is_not_used_again(
 
 
 @needs_sandbox
-def test_an_az_that_does_not_say_which_python_runs_it_is_run_plainly_and_told_so_once(
+def test_an_az_that_does_not_say_which_python_runs_it_is_run_plainly_and_verbose_says_so_once(
     small_az: Path, tmp_path: Path
 ) -> None:
     small_az.write_text(f'#!/bin/sh\nexec {small_az.parent}/python -m azure.cli "$@" ""\n')
-    session = Session(small_az, tmp_path / "audit", {"AZURE_CONFIG_DIR": str(tmp_path / "config")})
-    said = [session.ask("az account show -o json")[3].strip() for _ in range(3)]
-    assert (said, session.process) == (["first"] * 3, 0)
-    (note,) = session.shell.notes()
-    assert note.startswith(f"{small_az} does not say which Python runs it: each command of az starts a new process")
+    settings = {"AZURE_CONFIG_DIR": str(tmp_path / "config")}
+    told = {}
+    for verbose in (False, True):
+        session = Session(small_az, tmp_path / f"audit-{verbose}", settings)
+        screen = io.StringIO()
+        narration = Narration(Console(file=screen, soft_wrap=True), interactive=False, verbose=verbose)
+        shown = NarratedShell(session.shell, narration)
+        request = {"command": "az account show -o json", "reasoning": "to see"}
+        assert [shown.execute(request)["output"].strip() for _ in range(3)] == ["first"] * 3
+        assert session.process == 0
+        told[verbose] = screen.getvalue().count(f"{small_az} does not say which Python runs it: each command of az")
+    assert told == {False: 0, True: 1}
 
 
 @needs_sandbox
