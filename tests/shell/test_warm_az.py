@@ -243,6 +243,12 @@ def test_an_az_that_does_not_say_which_python_runs_it_is_run_plainly_and_verbose
     assert told == {False: 0, True: 1}
 
 
+def test_verbose_says_so_where_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    (note,) = warm_az.WarmAz().notes()
+    assert note.startswith("Only Linux has the sandbox of a warm az: each command of az starts a new process")
+
+
 @needs_sandbox
 def test_nobody_else_can_reach_it(small_az: Path, tmp_path: Path) -> None:
     """Its socket has no address, and another user can neither open it nor take it over."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ class WarmAz:
         self._asked = 0
         self._starts = 0
         self._warm: _Warm | None = None
-        self._notes: list[str] = []
+        self._notes = [] if sys.platform == "linux" else [f"Only Linux has the sandbox of a warm az: {_PLAIN}"]
 
     def launcher_for(self, words: Sequence[str], environment: Mapping[str, str]) -> Launcher | None:
         """Return the launcher to start this `az` command from; None where plain az is to be run."""
