@@ -54,7 +54,7 @@ def checked(tmp_path: Path) -> list[str]:
     """The details of the checks, which hold."""
     checks = verify_commands(SessionPaths(tmp_path / "audit", "s1"))
     assert [problem for check in checks for problem in check.problems] == []
-    return [check.detail for check in checks]
+    return [check.detail for check in checks if check.name != "approvals"]
 
 
 def test_code_gets_every_rule_of_a_list_of_which_a_conversation_sees_some(prints: Prints, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_killed_at_any_moment_no_half_file_counts(tmp_path: Path, count: int) ->
     killed = {**clean, SIGNAL_AT: f"SIGKILL {count}"}
     run_ghost("shell", "run", command, cwd=tmp_path, environment=killed, stdin="a\n")
     SafeExecShell.record_interrupted(tmp_path / "audit")
-    for audit in (tmp_path / "audit").glob("*.jsonl"):
+    for audit in (tmp_path / "audit").glob("shell_audit_*.jsonl"):
         paths = SessionPaths(tmp_path / "audit", audit.stem.removeprefix("shell_audit_"))
         assert [check for check in verify_commands(paths) if not check.ok] == []
         (record,) = read_records(audit)

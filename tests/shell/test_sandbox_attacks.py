@@ -67,6 +67,7 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 PROFILES = [
     *("ping -c 1 127.0.0.1", "mtr x", "dig x", "ip addr", "ss -tlnp", "lsof -i", "resolvectl x", "tcpdump -r x"),
     *("pcap-forensics x", "az vm list", "systemctl x", "ps aux", "dmesg", "journalctl", "cat x", "other"),
+    "openssl x509",
 ]
 """One command line of each."""
 

@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -131,9 +132,16 @@ class SafeExecShell:
         self._audit = ShellAudit(directory, session_id)
         self._one_at_a_time = self._audit.one_at_a_time
         self._anonymizer = _anonymizer(directory, session_id) if anonymization_enabled else None
-        self._approvals = ApprovalBook(self._audit, self.anonymized, self.real, self._written, self._now)
+        shell = weakref.proxy(self)  # the warm az ends with the last reference to the shell
+        self._approvals = ApprovalBook(
+            self._audit,
+            lambda text: shell.anonymized(text),
+            lambda text: shell.real(text),
+            lambda text: shell._written(text),
+            lambda: shell._now(),
+        )
         self._gate = Gate(
-            self._judge,
+            lambda command: shell._judge(command),
             hitl_callback,
             hitl_timeout_seconds,
             approve,
