@@ -193,16 +193,17 @@ class Sandbox:
             allow(Rights.WRITE, _azure_directory(environment))
             allow(Rights.READ, environment.get("AZURE_EXTENSION_DIR") or _azure_directory(environment))
         if profile.reads_arguments:
-            allow(Rights.READ_FILE, *self._named_files(words[1:]))
+            for path in self._named(words[1:]):
+                allow(Rights.READ_DIRECTORY if os.path.isdir(path) else Rights.READ_FILE, path)  # noqa: PTH112
         allow(Rights.WRITE, *self._output_directories(profile, words[1:]), *_caches(profile, environment))
         return rules
 
-    def _named_files(self, arguments: Sequence[str]) -> Iterator[str]:
-        """Files under the roots that an argument names: as itself, behind `=`, or behind a short option."""
+    def _named(self, arguments: Sequence[str]) -> Iterator[str]:
+        """What an argument names under the roots: as itself, behind `=`, or behind a short option."""
         for argument in arguments:
             spellings = [argument, argument.partition("=")[2], argument[2:] if argument[:1] == "-" else ""]
             for path in filter(None, spellings):
-                if "\0" not in path and os.path.isfile(path) and self._under_roots(path):  # noqa: PTH113
+                if "\0" not in path and os.path.exists(path) and self._under_roots(path):  # noqa: PTH110
                     yield path
 
     def _output_directories(self, profile: Profile, arguments: Sequence[str]) -> Iterator[str]:
