@@ -65,7 +65,7 @@ def _notes(command: str) -> str:
 
 def _choices(request: ApprovalRequest) -> tuple[str, ...]:
     if request.kind == "plan":
-        return ("[A]pprove all", "[D]eny")
+        return ("[A]pprove all", "[D]eny", "[E]ach by itself")
     return (
         *("[A]pprove", "[D]eny", "[M]odify"),
         *(["[S] this command for the session"] if request.session else []),
@@ -81,8 +81,7 @@ def _choice_letters(request: ApprovalRequest) -> str:
 def _chosen(choice: str, request: ApprovalRequest) -> str | None:
     """The answer of a choice as it was typed; None where it is none of this question."""
     answers = {"a": "approve", "d": "deny"}
-    if request.kind == "once":
-        answers["m"] = "modify"
+    answers |= {"m": "modify"} if request.kind == "once" else {"e": "each"}
     if request.session:
         answers["s"] = "session"
     if request.form is not None:
@@ -206,10 +205,13 @@ class ScenarioGate(Gate):
         self._own = [directory.resolve() for directory in own_directories]
 
     def approve(self, request: ApprovalRequest) -> HitlDecision:
-        """A plan is approved where each of its commands is."""
+        """A plan is approved where each of its commands is; else each of them asks."""
         self._rich.print(approval_box(request))
         answers = [self._answer(command) for command in request.lines]
-        approval = next((answer for answer in answers if not answer.allowed), answers[0])
+        if request.kind == "plan" and not all(answer.allowed for answer in answers):
+            self._rich.print("Your choice (answered by the scenario): each by itself", markup=False)
+            return HitlDecision("each", by="scenario")
+        approval = answers[0]
         self._rich.print(
             f"Your choice (answered by the scenario): {approval.answer}"
             + (f" - {approval.reason}" if approval.reason else ""),
@@ -258,19 +260,36 @@ def _rows(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
 
     A long command pushes what stands before it off the screen: its risk is repeated behind it.
     """
-    whole = "\n".join(request.lines)
     if request.kind == "plan":
-        yield "", f"A plan: each of these commands may run once as it stands, {len(request.lines)} in all."
-    elif sentence := effect(whole):
+        yield from _rows_of_plan(request)
+        return
+    (command,) = request.lines
+    if sentence := effect(command):
         yield "", sentence
     tier = "-" if request.tier is None else request.tier
     yield "TIER:", f"{tier}  |  CLASSIFICATION: RISKY"
     yield "RISK:", _folded(request.risk)
     yield "REASONING:", _folded(request.reasoning)
-    for number, command in enumerate(request.lines, 1):
-        heading = "COMMAND:" if request.kind == "once" else f"COMMAND {number}:"
-        yield heading, _SPACES.sub(_space_count, visible(command))
-        if notes := _notes(command):
-            yield "NOTE:", notes
-    if len(whole) > LONG_COMMAND:
+    yield from _shown("COMMAND:", command)
+    if len(command) > LONG_COMMAND:
         yield "RISK:", _folded(request.risk)
+
+
+def _rows_of_plan(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    twice = [str(number) for number, times in enumerate(request.times, 1) if times > 1]
+    again = f"; {', '.join(twice)} once more where one fails" if twice else ""
+    yield "", f"A plan: these {len(request.lines)} commands may run as they stand, and no others{again}."
+    yield "REASONING:", _folded(request.reasoning)
+    sentences = [effect(command) for command in request.lines]
+    for number, (command, sentence) in enumerate(zip(request.lines, sentences, strict=True), 1):
+        yield from _shown(f"COMMAND {number}:", command)
+        if sentence:
+            yield "DOES:", _folded(sentence)
+    if not all(sentences):
+        yield "RISK:", _folded(request.risk)
+
+
+def _shown(heading: str, command: str) -> Iterator[tuple[str, str]]:
+    yield heading, _SPACES.sub(_space_count, visible(command))
+    if notes := _notes(command):
+        yield "NOTE:", notes

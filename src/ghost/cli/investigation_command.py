@@ -75,6 +75,7 @@ class Request:
     """A line on standard output for each event, as it happens."""
     stated: StatedEnds = NOTHING_STATED
     read_only: bool = False
+    approve_each: bool = False
     """What would ask for an approval is refused."""
 
     @property
@@ -240,6 +241,7 @@ class _Run:
             local_capture_dir=str(self.workspace.capture_dir),
             announce=self.narration.announce,
             search_azure_at_start=False,
+            approve_each=self.request.approve_each,
         )
 
     def _investigation(

@@ -384,6 +384,9 @@ class NarratedShell:
     def runs_unasked(self, command: str) -> bool:
         return self._shell.runs_unasked(command)
 
+    def approve_plan(self, commands: Sequence[str], reasoning: str) -> str | None:
+        return self._shell.approve_plan(commands, reasoning)
+
     def execute(self, request: dict[str, Any]) -> dict[str, Any]:
         return self.execute_all([request])[0]
 

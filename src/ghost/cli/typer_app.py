@@ -189,6 +189,9 @@ def investigate(
     ] = None,
     private: PrivateOption = False,
     read_only: ReadOnlyOption = False,
+    approve_each: Annotated[
+        bool, typer.Option("--approve-each", help="Ask about each command of a capture, not once about all.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show each command whole, with its reason, class and audit id.")
@@ -226,6 +229,7 @@ def investigate(
         max_turns=max_turns,
         private=private,
         read_only=read_only,
+        approve_each=approve_each,
         as_json=json_,
         verbose=verbose,
         html=html,

@@ -20,6 +20,8 @@ from ghost.text import one_line
 CREATE_TIMEOUT_SECONDS = 300.0
 TRANSFER_TIMEOUT_SECONDS = 1800.0
 DOWNLOAD_RETRY_SECONDS = 5.0
+ATTEMPTS = 2
+"""Of a download, and of each step of a clean-up."""
 _CONTEXT_LIMIT = 500
 _REASON_LIMIT = 1000
 
@@ -52,11 +54,15 @@ class ShellCommand:
     """Index in the cleanup plan, for a cleanup step."""
     check: Check | None = None
     """Name of the preflight check, for a check."""
+    asks: bool = False
+    """Asks although a plan covers it: the step before it failed."""
 
     def request(self) -> dict[str, object]:
         request: dict[str, object] = {"command": self.command, "reasoning": one_line(self.reasoning, _REASON_LIMIT)}
         if self.timeout_seconds is not None:
             request["timeout_seconds"] = self.timeout_seconds
+        if self.asks:
+            request["asks"] = True
         return request
 
 
@@ -131,6 +137,16 @@ def create(task: CaptureTask) -> ShellCommand:
         f"Duration: {task.duration_limit_seconds} seconds. Capture name: {task.capture_name}.",
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
     )
+
+
+def whole_life(task: CaptureTask, creation: ShellCommand) -> list[str]:
+    """The commands that change something in a capture's life, each as often as it may run: what a plan asks about."""
+    removal = [step.command for step in task.cleanup_plan if step.in_cloud]
+    return [
+        creation.command,
+        *[download(task).command] * ATTEMPTS,
+        *[command for command in removal for _ in range(ATTEMPTS)],
+    ]
 
 
 def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
@@ -226,6 +242,7 @@ def clean_up(task: CaptureTask, step: int) -> ShellCommand:
         f"{'resource' if remaining == 1 else 'resources'} left).",
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
         step=step,
+        asks=task.outcome is not Outcome.COMPLETED,
     )
 
 

@@ -20,8 +20,6 @@ from ghost.cloud.task_events import Event
 from ghost.cloud.transitions import IllegalTransition, Next, end, to
 from ghost.text import plural
 
-DOWNLOAD_ATTEMPTS = 2
-
 _Handler = Callable[[CaptureTask, Any, datetime], Next]
 
 
@@ -180,7 +178,9 @@ def _downloaded(task: CaptureTask, event: task_events.Downloaded, _at: datetime)
 
 def _download_failed(task: CaptureTask, event: task_events.DownloadFailed, at: datetime) -> Next:
     task = task.having(download_errors=(*task.download_errors, event.detail))
-    if len(task.download_errors) < DOWNLOAD_ATTEMPTS:  # Azure may show the blob a moment after the capture stopped
+    if (
+        len(task.download_errors) < capture_commands.ATTEMPTS
+    ):  # Azure may show the blob a moment after the capture stopped
         return task, capture_commands.download(task, delay_seconds=capture_commands.DOWNLOAD_RETRY_SECONDS)
     attempts = "; ".join(f"attempt {n}: {error}" for n, error in enumerate(task.download_errors, 1))
     if task.capture_errors:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ghost.cloud import lifecycle, orphans, progress_lines, task_events, tool_responses
+from ghost.cloud import capture_commands, lifecycle, orphans, progress_lines, task_events, tool_responses
 from ghost.cloud.capture_commands import Purpose, ShellCommand, artifacts_of
 from ghost.cloud.registry import TaskRegistry
 from ghost.cloud.replies import event_of
@@ -53,6 +53,7 @@ class CloudOrchestrator:
         storage_auth_mode: AuthMode = "login",
         announce: Callable[[str], None] | None = None,
         search_azure_at_start: bool = True,
+        approve_each: bool = False,
     ) -> None:
         if storage_auth_mode not in AUTH_MODES:
             raise UsageError(f"storage_auth_mode {storage_auth_mode!r} is neither 'login' nor 'key'")
@@ -73,6 +74,7 @@ class CloudOrchestrator:
         self._max_age_days = local_artifact_max_age_days
         self._auth_mode = storage_auth_mode
         self._announce = announce or _to_stderr
+        self._approve_each = approve_each
         self._trace = CallTrace()
         self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
         self._untracked: list[orphans.Orphan] = []
@@ -156,9 +158,19 @@ class CloudOrchestrator:
             self._announce(progress_lines.new_task(task))
         # Both ends of a path are made ready before either capture begins: their times should overlap.
         ready = [self._until(Purpose.CREATE, task, task_events.Registered()) for task in tasks]
+        self._ask_for_plan(ready)
         tasks = [self._carry_on(task, command) for task, command in ready]
         alive = next((task for task in tasks if task.active), tasks[0])
         return self._respond(alive)
+
+    def _ask_for_plan(self, ready: list[tuple[CaptureTask, ShellCommand | None]]) -> None:
+        """Ask once about the whole life of these captures; a shell without plans asks about each command."""
+        approve = getattr(self._shell, "approve_plan", None)
+        lines = [line for task, command in ready if command for line in capture_commands.whole_life(task, command)]
+        if approve is not None and lines and not self._approve_each:
+            targets = " and ".join(task.target for task, command in ready if command)
+            why = f"The whole life of a packet capture on {targets}: it is created, downloaded and removed."
+            approve(lines, f"{why} Investigation: {capture_commands.context(ready[0][0])}")
 
     def _new_task(self, request: CaptureRequest, target: str) -> CaptureTask:
         now = self._clock.now()

@@ -5,6 +5,7 @@ A modified command is a new command: it is classified again from Tier 0, and ask
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
@@ -42,7 +43,10 @@ HitlCallback = Callable[[str, str, str, int | None], HitlDecision]
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """A question to a person. Everything in it is shown as it is; a plan is answered by `approve` or `deny`."""
+    """A question to a person. Everything in it is shown as it is.
+
+    A plan is answered by `approve`, `deny`, or `each`: then each of its commands asks when its turn comes.
+    """
 
     kind: Literal["once", "plan"]
     lines: tuple[str, ...]
@@ -56,6 +60,8 @@ class ApprovalRequest:
     """Whether `session` is an answer."""
     form: str | None = None
     """What `form` allows; None where it is no answer."""
+    times: tuple[int, ...] = ()
+    """How often each line of a plan may run."""
 
 
 Approve = Callable[[ApprovalRequest], HitlDecision]
@@ -95,15 +101,22 @@ class Gate:
     read_only: bool = False
     """Nobody is asked: what would ask is refused."""
 
-    def ask(self, command: str, decision: Decision, reasoning: str) -> GateOutcome:
-        """Pass SAFE commands, ask about RISKY ones, refuse FORBIDDEN ones. Never raises."""
+    def ask(self, command: str, decision: Decision, reasoning: str, *, asks: bool = False) -> GateOutcome:
+        """Pass SAFE commands, ask about RISKY ones, refuse FORBIDDEN ones. Never raises.
+
+        `asks`: also where an approval covers the command.
+        """
         if (refusal := _refusal(decision)) is not None:
             return GateOutcome("error", command, decision, None, error=refusal)
         if decision.classification == SAFE:
             return GateOutcome("passed", command, decision, "auto_approved")
         if self.read_only:
             return GateOutcome("error", command, decision, None, error=READ_ONLY)
-        if self.book is not None and (covered := self.book.covering(decision)) is not None:
+        if self.book is not None and (denied := self.book.denied(decision)) is not None:
+            return GateOutcome(
+                "denied", command, decision, "user_denied", "deny", denied.reason, approval_id=denied.approval_id
+            )
+        if self.book is not None and not asks and (covered := self.book.covering(decision)) is not None:
             for_session = covered.kind == "session"
             approved: tuple[Action, str] = ("user_approved", "approve")
             return GateOutcome(
@@ -160,19 +173,25 @@ class Gate:
         )
 
     def ask_for_plan(self, lines: Sequence[tuple[str, Decision]], reasoning: str) -> str | None:
-        """Ask once about commands that shall run later. Returns the id of the plan; None where it is not approved."""
+        """Ask once about commands that shall run later. Returns the id of the plan; None where it is not approved.
+
+        Where it is denied, each of its commands is, without another question.
+        """
         decisions = [decision for _, decision in lines]
+        shown = {visible(command): decision for command, decision in lines}
+        counts = Counter(visible(command) for command, _ in lines)
         cannot = [one for one in decisions if _refusal(one) is not None or one.problem is not None]
         if self.read_only or self.approve is None or self.book is None or cannot or not 0 < len(lines) <= MAX_LINES:
             return None
         risks = dict.fromkeys(d.explanation for d in decisions if d.classification != SAFE)
         request = ApprovalRequest(
             "plan",
-            tuple(visible(command) for command, _ in lines),
-            tuple(d.arguments or () for d in decisions),
+            tuple(shown),
+            tuple(d.arguments or () for d in shown.values()),
             visible(reasoning, "\n"),
             visible(" ".join(risks), "\n"),
             max((d.tier for d in decisions if d.tier is not None), default=None),
+            times=tuple(counts[line] for line in shown),
         )
         question = _Question(request, self.approve, self.timeout_seconds, self.book)
         try:
@@ -237,6 +256,7 @@ class _Question:
         request = self._request
         return (
             answer.action in ("approve", "deny")
+            or (answer.action == "each" and request.kind == "plan")
             or (answer.action == "modify" and request.kind == "once" and _is_command(answer.modified_command))
             or (answer.action == "session" and request.session)
             or (answer.action == "form" and request.form is not None)

@@ -232,7 +232,8 @@ class SafeExecShell:
             return _Judged(command, reasoning, None, self._timeout_seconds)
         decision = self._judge(command)
         timeout_seconds = _timeout(request.get("timeout_seconds"), self._timeout_seconds)
-        return _Judged(self._restored(command), self._restored(reasoning), decision, timeout_seconds)
+        asks = request.get("asks") is True
+        return _Judged(self._restored(command), self._restored(reasoning), decision, timeout_seconds, asks)
 
     def _carried_out(self, together: Sequence[_Judged]) -> list[dict[str, Any]]:
         """Carry out one command, or several that nobody is asked about."""
@@ -248,7 +249,7 @@ class SafeExecShell:
             return self._empty(audit_id, decision.classification if decision is not None else "RISKY")
 
         # Stage 2: gate
-        outcome = self._gate.ask(command, decision, reasoning)
+        outcome = self._gate.ask(command, decision, reasoning, asks=judged.asks)
         record = self._record(sequence, audit_id, command, reasoning, outcome)
         if outcome.status != "passed":
             record = replace(record, message=self._written(self._refusal(outcome)))
@@ -603,6 +604,8 @@ class _Judged:
     decision: Decision | None
     """None without a command or its reasoning."""
     timeout_seconds: float
+    asks: bool = False
+    """Whether it asks although an approval covers it."""
 
     @property
     def unasked(self) -> bool:

@@ -37,7 +37,7 @@ class Approval:
     asked_at: str
     answered_at: str
     answer: str
-    """`approve`, `deny`, `modify` or `abandoned`."""
+    """`approve`, `deny`, `modify`, of a plan also `each`, or `abandoned`."""
     by: str | None
     """`terminal`, `dashboard` or `scenario`; None where nobody answered."""
     reason: str | None = None
@@ -57,6 +57,12 @@ class Covered:
     kind: Kind
     argv: Counter[str] = field(default_factory=Counter)
     form: str | None = None
+
+
+@dataclass(frozen=True)
+class Denied:
+    approval_id: str
+    reason: str | None
 
 
 class ApprovalBook:
@@ -79,6 +85,8 @@ class ApprovalBook:
         self._restore = restore
         self._written = written
         self.now = now
+        self._denied: dict[str, Denied] = {}
+        """Of plans that were denied, by what their commands are."""
         if audit.covered is None:
             audit.covered = self._plans()
 
@@ -93,6 +101,10 @@ class ApprovalBook:
         """
         hidden = [[self._hide(word) for word in words] for words in _words(decision)]
         return hashlib.sha256(json.dumps(hidden if decision.stages else hidden[0]).encode()).hexdigest()
+
+    def denied(self, decision: Decision) -> Denied | None:
+        """The denial of the plan that a command was part of, said once of each."""
+        return self._denied.pop(self.argv_sha256(decision), None) if self._denied else None
 
     def covering(self, decision: Decision) -> Covered | None:
         """The approval that covers a command; from a plan it is taken out."""
@@ -147,6 +159,8 @@ class ApprovalBook:
         except (RecordError, OSError) as error:
             self._audit.warn(f"the approval {approval.id} is not on record: {error}")
             return Noted(approval.id, False)
+        if approval.answer == "deny" and kind == "plan":
+            self._denied.update(dict.fromkeys(shas, Denied(approval.id, reason)))
         if approval.answer == "approve" and kind != "once":
             exact = [sha for sha, one in zip(shas, decisions, strict=False) if self._is_exact(one)]
             self._audit.covered = [*(self._audit.covered or []), Covered(approval.id, kind, Counter(exact), form)]
