@@ -60,8 +60,8 @@ def make(tmp_path: Path) -> Make:
     return make
 
 
-def run(shell: SafeExecShell, command: str) -> dict[str, Any]:
-    return shell.execute({"command": command, "reasoning": "to see"})
+def run(shell: SafeExecShell, command: str, **more: Any) -> dict[str, Any]:
+    return shell.execute({"command": command, "reasoning": "to see", **more})
 
 
 def approvals(place: Path) -> list[dict[str, Any]]:
@@ -237,7 +237,8 @@ def test_a_plan_covers_each_of_its_commands_once(make: Make, tmp_path: Path) -> 
     shell = make(person)
     plan = shell.approve_plan(["mytool 1", "mytool 2", "mytool 2", "uname"], "A capture's life.")
     assert plan == "s1_a001"
-    assert person.asked[0].lines == ("mytool 1", "mytool 2", "mytool 2", "uname")
+    assert person.asked[0].lines == ("mytool 1", "mytool 2", "uname")
+    assert person.asked[0].times == (1, 2, 1)
     actions = [run(shell, f"mytool {n}")["action"] for n in (2, 1, 2, 2, 3)]
     assert actions == ["user_approved"] * 3 + ["user_denied"] * 2
     assert [r["approval_id"] for r in records(tmp_path)] == [plan] * 3 + ["s1_a002", "s1_a003"]
@@ -387,3 +388,26 @@ def test_a_refusal_of_read_only_is_no_denial(make: Make) -> None:
     refused = run(make(Person(), read_only=True), "mytool 1")
     denied = run(make(Person("deny")), "mytool 1")
     assert (was_denied(refused), was_denied(denied)) == (False, True)
+
+
+def test_of_a_denied_plan_nothing_runs_and_nobody_is_asked_again(make: Make, tmp_path: Path) -> None:
+    person = Person(HitlDecision("deny", reason="not tonight"), "approve")
+    shell = make(person)
+    assert shell.approve_plan(["mytool 1", "mytool 2"], "why") is None
+    answers = [run(shell, f"mytool {n}") for n in (1, 2)]
+    assert [(a["status"], a["action"], a["denial_reason"]) for a in answers] == [
+        ("denied", "user_denied", "not tonight")
+    ] * 2
+    assert run(shell, "mytool 1")["action"] == "user_approved"  # asked for anew, it is a new question
+    assert len(person.asked) == 2
+    assert problems(tmp_path) == []
+
+
+def test_a_command_of_a_plan_asks_where_it_is_told_to_and_each_by_itself_covers_none(make: Make) -> None:
+    person = Person("approve", "deny", "each", "deny")
+    shell = make(person)
+    assert shell.approve_plan(["mytool 1"], "why") is not None
+    assert run(shell, "mytool 1", asks=True)["action"] == "user_denied"
+    assert run(shell, "mytool 1")["action"] == "user_approved"
+    assert shell.approve_plan(["mytool 1"], "why") is None
+    assert run(shell, "mytool 1")["action"] == "user_denied"
