@@ -67,7 +67,7 @@ def test_any_response_is_an_event(purpose: Purpose, response: dict[str, object])
     ("stderr", "detail"),
     [
         ("WARNING: slow\nERROR: (AuthorizationFailed) no rights", "(AuthorizationFailed) no rights"),
-        ("ERROR: (Code) Message\nCode: Code\nMessage: Message", "(Code) Message Code: Code Message: Message"),
+        ("ERROR: (Code) Message\nCode: Code\nMessage: Message", "(Code) Message"),
         ("reading\n10%\n100%\nx.cap is no capture", "x.cap is no capture"),
         ("\x1b[31mbad\x1b[0m", "[31mbad [0m"),
         ("", "exit status 1 and no message"),

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ghost.agent import Workspace
-from ghost.cli.az_access import AZ_NEEDED, NOT_FOUND
+from ghost.azure import PROGRAM_MISSING, error_of
+from ghost.cli.az_access import AZ_NEEDED
 from ghost.cli.brain_choice import Wish, choose_brain
 from ghost.cli.shell_options import error_text, lab_programs
 from ghost.config import Settings
@@ -25,7 +26,7 @@ from ghost.lab import RunningLab, lab_behind_az
 from ghost.providers import VENDORS
 from ghost.records import SystemClock, is_locked, new_session_id
 from ghost.shell import HitlDecision, Programs, SafeExecShell, missing_sandbox
-from ghost.text import sentence, visible
+from ghost.text import one_line, sentence, visible
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
 MARKS: Final = {OK: "✓", WARNING: "!", FAILED: "✗"}
@@ -40,6 +41,7 @@ READS: Final = (
     ("Network Watcher", "az network watcher list --query '{count:length(@),first:[:5].location}' -o json", WARNING),
 )
 """Checks of rights: name, a read that needs them, and what it means where it fails."""
+READER_NEEDED: Final = "ask for the role Reader on the subscription"
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def _azure(settings: Settings, lab: RunningLab | None, records: Path) -> Iterato
         return shell.execute_all([{"command": one, "reasoning": "A check of ghost doctor."} for one in commands])
 
     version, account = answers(VERSION, ACCOUNT)
-    if version["exit_code"] == NOT_FOUND:
+    if version["exit_code"] == PROGRAM_MISSING:
         yield Finding("az", FAILED, *AZ_NEEDED.split(": ", 1))
         return
     if why := _failure(version):
@@ -185,7 +187,7 @@ def _azure(settings: Settings, lab: RunningLab | None, records: Path) -> Iterato
     *reads, roles = answers(*(command for _, command, _ in READS), assigned)
     for (check, _, failed), answer in zip(READS, reads, strict=True):
         if why := _failure(answer):
-            yield Finding(check, failed, f"cannot be read ({why})", "ask for the role Reader on the subscription")
+            yield Finding(check, failed, f"cannot be read ({why})", _advice(answer, READER_NEEDED))
         else:
             count, first = (_parsed(answer)[name] for name in ("count", "first"))
             yield Finding(check, OK, f"{count} can be read", ", ".join(map(str, first)))
@@ -203,9 +205,12 @@ def _failure(answer: Mapping[str, Any]) -> str:
         return error_text(answer)[:200]
     if answer["exit_code"] == 0:
         return ""
-    said: Sequence[str] = str(answer["stderr"]).strip().splitlines()
-    coded = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-    return next(iter((coded or said)[-1:]), f"it ended with status {answer['exit_code']}").rstrip(".")[:200]
+    return one_line(str(error_of("az", answer) or f"it ended with status {answer['exit_code']}"), 200)
+
+
+def _advice(answer: Mapping[str, Any], otherwise: str) -> str:
+    error = error_of("az", answer)
+    return "run az login" if error is not None and error.needs_login else otherwise
 
 
 def _parsed(answer: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ghost.azure import error_of
 from ghost.cli.session_records import NEEDS, REACH
 from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import to_stderr, to_stdout
@@ -52,7 +53,7 @@ from ghost.net import (
 )
 from ghost.records import SystemClock, new_session_id
 from ghost.shell import SafeExecShell, whole_output
-from ghost.text import visible
+from ghost.text import one_line, visible
 
 STATUS: Final = {"passes": 0, "unknown": 3, "blocked": 4}
 NOT_SHOWN: Final = (
@@ -179,10 +180,8 @@ class _Reader:
             self._status.print(Text(f"reading: {visible(command)[:100]}", style="dim"))
         response = self._shell.execute({"command": command, "reasoning": f"{self._question}{NEEDS}{read.missing}."})
         if response["status"] != "completed" or response["exit_code"] != 0:
-            said = str(response["stderr"]).strip().splitlines()
-            coded = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-            why = next(iter(coded or said[-1:]), str(response["message"] or response["error"] or response["status"]))
-            return Answer("", str(response["audit_id"]), visible(why)[:300])
+            said = error_of(command, response) or response["message"] or response["error"] or response["status"]
+            return Answer("", str(response["audit_id"]), one_line(visible(str(said)), 300))
         try:
             return Answer(whole_output(response), str(response["audit_id"]))
         except RecordError as part:

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ghost.azure import ErrorKind
 from ghost.cloud.capture_commands import in_subscription
 from ghost.cloud.preflight import Check
 from ghost.cloud.resource_names import (
@@ -227,7 +228,7 @@ def _storage(task: CaptureTask, reply: Reply) -> Checked:
 
 
 def _remedy(task: CaptureTask, reply: Reply) -> str:
-    if re.search(r"permission|Authoriz|Forbidden", reply.stderr, re.IGNORECASE):
+    if reply.azure_error is not None and reply.azure_error.kind is ErrorKind.FORBIDDEN:
         if task.storage_auth_mode == "login":
             return ". Take the role Storage Blob Data Contributor there, or ask with storage_auth_mode 'key'"
         return ". Ask with storage_auth_mode 'login': the account may not allow keys"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from ghost.azure import ErrorKind
 from ghost.cloud import preflight, task_events
 from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
@@ -18,8 +18,6 @@ from ghost.text import one_line
 
 # What a capture can be asked of, or that is known well enough to say why not.
 _CAPTURED = (VIRTUAL_MACHINE, SCALE_SET_INSTANCE, SCALE_SET, AKS_CLUSTER)
-
-_TAKEN = re.compile(r"PacketCapture\w*AlreadyExists|packet capture\b[^\n]{0,200}\balready exists", re.IGNORECASE)
 
 
 def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
@@ -115,7 +113,7 @@ def _created(reply: Reply) -> Event:
         return task_events.Denied(reply.denial_reason)
     if not reply.succeeded:
         cut_off = reply.error in ("timeout", "interrupted")
-        name_in_use = not cut_off and _TAKEN.search(reply.stderr) is not None
+        name_in_use = not cut_off and reply.azure_error is not None and reply.azure_error.kind is ErrorKind.EXISTS
         return task_events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off, name_in_use)
     # A person may have changed the name or the place of the capture, and Azure may put it elsewhere: later commands
     # must address what exists.

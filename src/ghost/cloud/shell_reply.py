@@ -7,22 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ghost.azure import PROGRAM_MISSING, AzureError, ErrorKind, error_message, read_error
 from ghost.text import one_line
 
 _DETAIL_LIMIT = 500
-_PROGRAM_MISSING = 127
 _CUT = re.compile(r"\[truncated: showing \d+ of \d+ items\]")
 
-# Azure's and rm's words for "it is not there". A subscription that cannot be found says nothing about a resource in it.
-_ABSENT = re.compile(
-    r"\b\w*NotFound\b|\bwas not found\b|\bcould not be found\b|\bnot found\b|\bdoes not exist\b|\bNo such file\b",
-    re.IGNORECASE,
-)
-_UNRELATED_NOT_FOUND = re.compile(
-    r"SubscriptionNotFound|InvalidSubscription|\bsubscription\b[^/\n]{0,80}(not|n't)\b|\btenant\b|command not found|"
-    r"Failed to resolve|Name or service not known",
-    re.IGNORECASE,
-)
+_NO_FILE = "No such file"
+"""Of rm."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +66,20 @@ class Reply:
     @property
     def absent(self) -> bool:
         """True if the program ran and reported that the resource does not exist."""
-        if self.status != "completed" or self.exit_code in (0, None, _PROGRAM_MISSING):
-            return False
-        return _UNRELATED_NOT_FOUND.search(self.stderr) is None and _ABSENT.search(self.stderr) is not None
+        return self.azure_error is not None and (
+            self.azure_error.kind is ErrorKind.NOT_FOUND or (self.azure_error.code is None and _NO_FILE in self.stderr)
+        )
+
+    @property
+    def azure_error(self) -> AzureError | None:
+        """Return the error of az; None if it did not run or succeeded."""
+        ran = self.status == "completed" and self.exit_code not in (0, None, PROGRAM_MISSING)
+        return read_error(self.stderr, self.exit_code) if ran else None
 
     @property
     def detail(self) -> str:
         """Return the reason of a failure in one line: the program's error, else the shell's."""
-        stderr = one_line(_error_line(self.stderr.strip() or self.output.strip()), _DETAIL_LIMIT)
+        stderr = one_line(error_message(self.stderr.strip() or self.output), _DETAIL_LIMIT)
         if self.error:
             return f"{self.error}: {stderr}" if stderr else self.error
         if self.denied:
@@ -107,9 +105,3 @@ def text(value: object) -> str | None:
 
 def line(value: object) -> str | None:
     return one_line(value, _DETAIL_LIMIT) or None if isinstance(value, str) else None
-
-
-def _error_line(stderr: str) -> str:
-    """Return az's text after `ERROR:`; for another program, which may print progress first, the last line."""
-    _, marker, message = stderr.rpartition("ERROR:")
-    return message if marker else stderr.rpartition("\n")[2]

@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from ghost.azure import PROGRAM_MISSING, read_error
 from ghost.policy import load_policy
 from ghost.text import one_line
 
@@ -82,15 +83,7 @@ def reading_of(result: dict[str, Any]) -> Reading:
     whole = result.get("real_output")
     output = str(result.get("output") or "") if whole is None else str(whole)
     if exit_code != 0:
-        message = one_line(str(result.get("stderr") or output), 200)
-        return Reading(
-            Outcome.FAILED,
-            cited,
-            output,
-            exit_code,
-            f"{_exit_meaning(exit_code)} (exit {exit_code}): {message}",
-            record,
-        )
+        return Reading(Outcome.FAILED, cited, output, exit_code, _why_failed(result, output, exit_code), record)
     if whole is None and (result.get("output_metadata") or {}).get("truncation_applied"):
         return Reading(
             Outcome.TRUNCATED, cited, None, 0, f"the answer exceeded the output limit, record {record}", record
@@ -98,13 +91,11 @@ def reading_of(result: dict[str, Any]) -> Reading:
     return Reading(Outcome.OK, cited, _json_or_text(output), 0, record=record, text=output)
 
 
-def _exit_meaning(exit_code: Any) -> str:
-    return {
-        1: "the service refused or could not be reached",
-        2: "the command line was not accepted",
-        3: "the resource was not found",
-        127: "the program is not installed",
-    }.get(exit_code, "the command failed")
+def _why_failed(result: dict[str, Any], output: str, exit_code: Any) -> str:
+    if exit_code == PROGRAM_MISSING:
+        return f"the program is not installed (exit {exit_code})"
+    error = read_error(str(result.get("stderr") or output), exit_code)
+    return one_line(f"{error} (exit {exit_code})", 300)
 
 
 def _json_or_text(output: str) -> Any:
