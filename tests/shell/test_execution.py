@@ -230,6 +230,15 @@ def test_children_see_an_allowlist_of_variables_only(programs: Programs) -> None
     assert child_environment(programs, "azure", {}, inherited)["HTTPS_PROXY"] == "http://u:p@proxy"
 
 
+def test_what_az_needs_in_cloud_shell_other_clouds_and_behind_proxies_reaches_az_alone(programs: Programs) -> None:
+    of_proxies = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "ALL_PROXY", "all_proxy", "REQUESTS_CA_BUNDLE")
+    of_logins = ("IDENTITY_ENDPOINT", "IDENTITY_HEADER", "IDENTITY_SERVER_THUMBPRINT", "IMDS_ENDPOINT", "MSI_SECRET")
+    of_clouds = ("ACC_CLOUD", "AZUREPS_HOST_ENVIRONMENT", "AZURE_CLOUD_NAME", "MSI_ENDPOINT")
+    inherited = dict.fromkeys((*of_proxies, *of_logins, *of_clouds), "x")
+    assert inherited.items() <= child_environment(programs, "azure", {}, inherited).items()
+    assert not inherited.keys() & child_environment(programs, "local", {}, inherited).keys()
+
+
 def test_the_environment_is_that_of_the_child(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "model-key-value")
     assert b"model-key-value" not in go(programs, "env").stdout.head

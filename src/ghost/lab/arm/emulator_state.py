@@ -9,7 +9,9 @@ from ghost.records import is_held
 
 LOCK, STATE, SETTINGS = "emulator.lock", "running.json", "azure"
 UNSET_BESIDE_A_LAB = (
+    "ACC_CLOUD",
     "ARM_CLOUD_METADATA_URL",
+    "AZURE_CLOUD_NAME",
     "AZURE_STORAGE_ACCOUNT",
     "AZURE_STORAGE_AUTH_MODE",
     "AZURE_STORAGE_CONNECTION_STRING",
@@ -19,8 +21,12 @@ UNSET_BESIDE_A_LAB = (
     "ALL_PROXY",
     "all_proxy",
     "CURL_CA_BUNDLE",
+    "IDENTITY_SERVER_THUMBPRINT",
+    "IMDS_ENDPOINT",
+    "MSI_ENDPOINT",
+    "MSI_SECRET",
 )
-"""Variables that would lead an Azure CLI to another cloud or account: they must be unset in the lab."""
+"""Variables that would lead an Azure CLI to another cloud, login or account: they must be unset in the lab."""
 
 
 @dataclass(frozen=True)
