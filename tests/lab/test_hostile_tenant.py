@@ -21,6 +21,7 @@ from tests.lab.in_process import run_main
 SUBSCRIPTION = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211"
 ROUTES = "az network nic show-effective-route-table -g prod-rg -n web-vm-01-nic"
 RUN = "az vm run-command invoke -g prod-rg -n web-vm-01 --command-id RunShellScript --scripts hostname"
+CAPTURE = "az network watcher packet-capture create -g prod-rg -n x --vm web-vm-01 --time-limit 3 --file-path /x.cap"
 NO_TABLES = TenantConditions(forbidden_reads=("Microsoft.Network/routeTables/read",))
 CASES: list[tuple[TenantConditions, str, int, str]] = [  # conditions, command, exit status, what is printed
     (TenantConditions(page_size=1), "az vm list --query length(@)", 0, "3"),
@@ -30,10 +31,13 @@ CASES: list[tuple[TenantConditions, str, int, str]] = [  # conditions, command, 
      1, "(AuthorizationFailed)"),
     (NO_TABLES, "az vm list --query length(@)", 0, "3"),
     (TenantConditions(login_expires_after=1), "az vm list -d", 1, "Interactive authentication is needed."),
+    (TenantConditions(locked=("/resourceGroups/prod-rg",)), "az network nsg delete -g prod-rg -n prod-nsg",
+     1, "(ScopeLocked)"),
+    (TenantConditions(captures_per_region=0), CAPTURE, 1, "(PacketCaptureCountLimitReached)"),
+    (TenantConditions(lost_answers=1), CAPTURE, 1, "(PacketCaptureAlreadyExists)"),
     (TenantConditions(in_progress_seconds=1), ROUTES, 0, "VnetLocal"),
     (TenantConditions(in_progress_seconds=1), RUN, 0, "web-vm-01"),
-    (TenantConditions(in_progress_seconds=1), "az network watcher packet-capture create -g prod-rg -n x --vm "
-     "web-vm-01 --time-limit 3 --file-path /x.cap", 0, "Succeeded"),
+    (TenantConditions(in_progress_seconds=1), CAPTURE, 0, "Succeeded"),
 ]  # fmt: skip
 
 

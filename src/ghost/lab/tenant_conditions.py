@@ -23,6 +23,14 @@ class TenantConditions:
     """How long an operation stays InProgress."""
     login_expires_after: int | None = None
     """Requests until the login expires; one is counted in every 4 s of the lab at least."""
+    roles: tuple[str, ...] = ("Contributor", "Storage Blob Data Contributor")
+    """Of the login, on the subscription. Blobs are read by token only with one that begins with Storage Blob Data."""
+    locked: tuple[str, ...] = ()
+    """Ids, without the subscription, that have a lock against deletion: /resourceGroups/prod-rg."""
+    captures_per_region: int | None = None
+    """The quota of packet captures."""
+    lost_answers: int = 0
+    """Of so many changes the answer to one is lost: it takes effect, and the connection is dropped; 0 for none."""
 
 
 LONGEST_SECONDS = 86_400.0
@@ -36,6 +44,8 @@ def check_tenant(tenant: TenantConditions, place: str) -> None:
         "throttle": (0, None),
         "page_size": (1, None),
         "login_expires_after": (0, None),
+        "captures_per_region": (0, None),
+        "lost_answers": (0, None),
     }
     for name, (least, most) in bounds.items():
         value = getattr(tenant, name)

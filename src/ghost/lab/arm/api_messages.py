@@ -54,6 +54,8 @@ class Response:
     """Whether the request changed anything in the lab."""
     note: str = ""
     """For the log of requests: why the answer is empty."""
+    lost: bool = False
+    """The connection is dropped before the answer."""
 
     def json(self) -> Any:
         return json.loads(self.body) if self.body else None

@@ -109,6 +109,10 @@ def create(call: Call) -> Response:
         if any(_is(known, capture["name"], location) for known in captures):
             message = f"A packet capture named {capture['name']} already exists."
             raise ArmError(409, "PacketCaptureAlreadyExists", message)
+        limit = call.lab.tenant.captures_per_region
+        if limit is not None and sum(each["location"] == location for each in captures) >= limit:
+            message = f"Cannot create more than {limit} packet captures for this subscription in this region."
+            raise ArmError(400, "PacketCaptureCountLimitReached", message, by_provider=True)
         captures.append(capture)
     return created(call, _body(call.world, capture), location, NETWORK)
 

@@ -10,7 +10,7 @@ import hmac
 from dataclasses import dataclass
 
 from ghost.lab.arm import blob_service, resource_manager
-from ghost.lab.arm.api_messages import ArmError, Request, Response
+from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response
 from ghost.lab.arm.blob_service import BlobError
 from ghost.lab.arm.blob_store import account_keys, account_named
 from ghost.lab.arm.hostility import EXPIRED_LOGIN, is_logged_out
@@ -18,6 +18,8 @@ from ghost.lab.arm.identity import Identity, endpoints
 from ghost.lab.arm.service_hosts import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
 from ghost.lab.arm.shared_key import signature
 from ghost.lab.directory import LabDirectory
+
+DATA_ROLE = "Storage Blob Data"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Gateway:
             if request.path == "/metadata/endpoints":
                 return endpoints()
             if request.path == "/msi/token" and is_logged_out(self.lab):
-                raise ArmError(400, "invalid_grant", EXPIRED_LOGIN)
+                return json_response({"statusCode": 400, "message": EXPIRED_LOGIN}, 400)
             if request.path == "/msi/token":
                 return self.identity.answer(request)
             if not self.identity.accepts(request.headers.get("authorization", ""), MANAGEMENT_AUDIENCE):
@@ -49,7 +51,10 @@ class Gateway:
     def _check_storage(self, name: str, request: Request) -> None:
         authorization = request.headers.get("authorization", "")
         if self.identity.accepts(authorization, STORAGE_AUDIENCE):
-            return
+            if any(role.startswith(DATA_ROLE) for role in self.lab.tenant.roles):
+                return
+            message = "This request is not authorized to perform this operation using this permission."
+            raise BlobError(403, "AuthorizationPermissionMismatch", message)
         account = account_named(self.lab.world, name)
         for key in account_keys(self.lab.world, account) if account is not None else ():
             signed = signature(name, key, request.method, request.target, request.headers)

@@ -1,4 +1,4 @@
-"""What a hostile tenant does to requests: it delays, throttles, forbids, logs out, and answers lists in pages.
+"""What a hostile tenant does to requests: it delays, throttles, locks, logs out, loses answers, and pages lists.
 
 Texts as Azure answered them. https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling
 """
@@ -47,6 +47,30 @@ def hinder(lab: LabDirectory, request: Request) -> None:
             "tokens are available. Refer to https://aka.ms/arm-throttling for additional information.",
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         )
+
+
+def check_unlocked(lab: LabDirectory, request: Request) -> None:
+    """Raise `ArmError` for a deletion below a lock, in Azure's recorded words."""
+    own = f"/subscriptions/{lab.world.subscription.id}"
+    asked = "/" + "/".join(request.segments)
+    locks = [own + place for place in lab.tenant.locked]
+    found = [lock for lock in locks if f"{asked}/".casefold().startswith(f"{lock}/".casefold())]
+    if request.method == "DELETE" and found:
+        raise ArmError(
+            409,
+            "ScopeLocked",
+            f"The scope '{asked}' cannot perform delete operation because following scope(s) are locked: "
+            f"'{','.join(found)}'. Please remove the lock and try again.",
+        )
+
+
+def is_lost(lab: LabDirectory) -> bool:
+    """Return whether the answer to this change is lost."""
+    if not lab.tenant.lost_answers:
+        return False
+    with lab.changing() as state:
+        state["changes"] = state.get("changes", 0) + 1
+        return bool(state["changes"] % lab.tenant.lost_answers == 0)
 
 
 def is_logged_out(lab: LabDirectory) -> bool:

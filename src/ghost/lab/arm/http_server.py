@@ -93,9 +93,19 @@ class _Exchange(BaseHTTPRequestHandler):
     def _send(self, response: Response, host: str) -> None:
         """Log the request, then send the response."""
         note = {"note": response.note} if response.note else {}
+        lost = {"lost": True} if response.lost else {}
         self.server.log.add(
-            method=self.command, host=host, path=self.path, status=response.status, changed=response.changed, **note
+            method=self.command,
+            host=host,
+            path=self.path,
+            status=response.status,
+            changed=response.changed,
+            **note,
+            **lost,
         )
+        if response.lost:
+            self.close_connection = True
+            return
         request_id = str(uuid4())
         self.send_response(response.status)
         headers = {"Content-Length": str(len(response.body)), **response.headers}

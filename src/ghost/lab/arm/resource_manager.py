@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -23,7 +25,7 @@ from ghost.lab.arm import (
     resource_reads,
 )
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response, subscription_not_found
-from ghost.lab.arm.hostility import hinder, paged
+from ghost.lab.arm.hostility import check_unlocked, hinder, is_lost, paged
 from ghost.lab.arm.request_routing import Call, find
 from ghost.lab.directory import LabDirectory
 from ghost.lab.tenant import AZURE_TYPES, guid
@@ -44,6 +46,8 @@ SERVICES = (
 )
 """Importing them fills the table of routes."""
 
+_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(?:-[a-z]+)?")
+_KNOWN_VERSION = re.compile(r"20[12]\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:-[a-z]+)?")
 _VERBS = {"GET": "read", "HEAD": "read", "PUT": "write", "PATCH": "write", "DELETE": "delete"}
 
 
@@ -53,6 +57,7 @@ def answer(lab: LabDirectory, request: Request) -> Response:
         response = _answer(lab, request)
         if response.changed:
             activity_log.record(lab, request, response.status)
+            return replace(response, lost=is_lost(lab))
         return response
     except ArmError as error:
         return error.response()
@@ -64,9 +69,11 @@ def _answer(lab: LabDirectory, request: Request) -> Response:
     if "api-version" not in request.query:
         message = "The api-version query parameter (?api-version=) is required for all requests."
         raise ArmError(400, "MissingApiVersionParameter", message)
+    _check_version(request)
     if segments[0].casefold() == "subscriptions" and len(segments) > 1:
         _check_subscription(lab.world, segments[1])
         _check_authorized(lab, request.method, segments)
+        check_unlocked(lab, request)
     found = find(request.method, segments)
     if found is None and request.method not in ("GET", "HEAD"):
         message = f"The request {request.method} {request.path} is not simulated in this lab."
@@ -78,6 +85,26 @@ def _answer(lab: LabDirectory, request: Request) -> Response:
     if isinstance(result, Response):
         return result
     return json_response(paged(lab, request, result), note=_note(result, values))
+
+
+def _check_version(request: Request) -> None:
+    """Raise `ArmError` for a version that is no date, or of no year of Azure's: which ones a type has is not simulated.
+
+    https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-invalid-api-version
+    """
+    version, known = request.query["api-version"], ", ".join(accounts.API_VERSIONS)
+    if _KNOWN_VERSION.fullmatch(version):
+        return
+    kind = [segment.casefold() for segment in request.segments]
+    if not _VERSION.fullmatch(version) or "providers" not in kind[:-2]:
+        message = f"The api-version '{version}' is invalid. The supported versions are '{known}'."
+        raise ArmError(400, "InvalidApiVersionParameter", message)
+    name = request.segments[kind.index("providers") + 2]
+    message = (
+        f"No registered resource provider found for location '' and API version '{version}' for type '{name}'. "
+        f"The supported api-versions are '{known}'."
+    )
+    raise ArmError(400, "NoRegisteredProviderFound", message)
 
 
 def _note(result: dict[str, Any], values: Mapping[str, str]) -> str:

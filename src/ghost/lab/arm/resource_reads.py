@@ -28,7 +28,11 @@ def resources(call: Call) -> Body:
 
 @route("GET", _OWNER)
 def resource(call: Call) -> Body:
-    return shown(find_resource(call), with_view=_expands_view(call))
+    """Return a resource; a machine with its extensions, which an older az lists from there."""
+    body = find_resource(call)
+    own = shown(body, with_view=_expands_view(call))
+    extensions = [shown(each) for each in call.world.documents.parts(body["id"], "extensions") or []]
+    return {**own, "resources": extensions} if extensions else own
 
 
 @route("GET", f"{_OWNER}/instanceView", f"{_SET}/virtualMachines/{{instance}}/instanceView")

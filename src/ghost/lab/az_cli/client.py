@@ -99,6 +99,12 @@ class ArmClient:
                 break
             self.lab.clock.sleep(float(response.headers["Retry-After"]))
             response = resource_manager.answer(self.lab, request)
+        if response.lost and request.method != "POST":  # as the CLI's HTTP library repeats it
+            return self._answered(request)
+        if response.lost:
+            raise AzError(
+                "('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))"
+            )
         if response.status == 401:
             raise AzError(f"{EXPIRED_LOGIN}\n{LOG_IN_AGAIN}")
         if response.status >= 400:
