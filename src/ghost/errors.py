@@ -3,6 +3,7 @@
     GhostError
     ├── UsageError            the caller's words are wrong                      (exit status 2)
     ├── ConfigurationError    a setting or a key is missing or malformed
+    ├── LoginError            az is not logged in, or no longer               (exit status 5)
     ├── RecordError           a file of records cannot be read or written
     │   └── ChainError        a hash chain is broken
     ├── WorkspaceError       another process works in this workspace
@@ -33,6 +34,12 @@ class UsageError(GhostError):
 
 class ConfigurationError(GhostError):
     pass
+
+
+class LoginError(GhostError):
+    """The investigation pauses: with a new login it goes on where it stood."""
+
+    exit_status = 5
 
 
 class RecordError(GhostError):

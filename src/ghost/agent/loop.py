@@ -73,8 +73,8 @@ class Investigation:
     def run(self) -> None:
         """Run turns until the brain concludes, the engineer ends it, or the turn limit is reached.
 
-        The session is always saved. Raises `BrainError` if the brain cannot continue and `KeyboardInterrupt` if the
-        engineer interrupts; the investigation can be resumed after both.
+        The session is always saved. Raises `BrainError` if the brain cannot continue, `LoginError` if Azure asks
+        for a new login and `KeyboardInterrupt` if the engineer interrupts; it can be resumed after each.
         """
         try:
             if self.unanswered:

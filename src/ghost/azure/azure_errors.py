@@ -101,8 +101,9 @@ def error_of(command: str, response: Mapping[str, Any]) -> AzureError | None:
 def read_error(stderr: str, exit_code: int | None = None) -> AzureError:
     """Return what az's standard error and exit status tell."""
     message = error_message(stderr)
-    coded = _CODED.match(message)
-    code = coded[1] if coded else None
+    coded = _CODED.match(message) or _REST.match(message)
+    entra = _ENTRA.search(message)
+    code = coded[1] if coded else entra[1] if entra else None
     message = message[coded.end() :] if coded else message
     permission, wait = _PERMISSION.search(message), _WAIT.search(stderr)
     return AzureError(
@@ -124,6 +125,9 @@ def error_message(stderr: str) -> str:
 
 
 _CODED = re.compile(r"\((\w+)\) ?")
+_REST = re.compile(r"""[A-Z][A-Za-z ]+\(\{"error": ?\{"code": ?"(\w+)", ?"message": ?\"""")
+"""Of az rest."""
+_ENTRA = re.compile(r"\A(?:\d{3}, )?(AADSTS\d+): ")
 _REPETITION = re.compile(r"\n(?:Code: |Traceback \(|Trace ID: |Interactive auth|Run the command below|To re-auth)")
 _PERMISSION = re.compile(r"perform action '(?P<action>[^']+)'(?: over scope '(?P<scope>[^']+)')?")
 _WAIT = re.compile(

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ghost.azure import PROGRAM_MISSING, ErrorKind, error_of
 from ghost.cli.narration import NarratedShell
 from ghost.cli.shell_options import error_text
 from ghost.errors import ConfigurationError
+from ghost.text import one_line
 
 AZ_NEEDED = (
     "the Azure CLI (az) was not found: install it, or name the program with GHOST_AZ=/path/to/az; to try Ghost without "
     "it, add --lab blocked-port"
 )
-NOT_FOUND = 127
+ACCOUNT: Final = {
+    "command": "az account show --query '{name:name,id:id,user:user.name}' -o json",
+    "reasoning": "The subscription to read and the account that is signed in.",
+}
+LOGIN: Final = {
+    "command": "az group list --query '[0].id' -o json",
+    "reasoning": "Whether Azure accepts the login: az account show answers from a file, without a token.",
+}
 
 
-def check_access(shell: NarratedShell) -> None:
-    """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
-    command = "az account show --query '{name:name,id:id,user:user.name}' -o json"
-    response = shell.execute(
-        {"command": command, "reasoning": "The subscription to read and the account that is signed in."}
-    )
-    if response["exit_code"] == NOT_FOUND:
+def check_access(shell: NarratedShell, *, simulated: bool) -> None:
+    """Ask for the subscription, and of a real tenant whether it accepts the login.
+
+    Raises `ConfigurationError` where there is no `az` or Azure cannot be reached; the shell raises `LoginError`.
+    """
+    account, *login = shell.execute_all([ACCOUNT] if simulated else [ACCOUNT, LOGIN])
+    if account["exit_code"] == PROGRAM_MISSING:
         raise ConfigurationError(AZ_NEEDED)
-    if response["status"] == "error":
-        why = error_text(response)
+    if account["status"] == "error":
+        why = error_text(account)
         raise ConfigurationError(f"az did not complete ({why}): try az account show in this shell")
-    if response["exit_code"] != 0:
-        complaint = str(response["stderr"]).strip().splitlines()
-        if not complaint:
-            ended = f"az ended with status {response['exit_code']} and printed nothing"
-            raise ConfigurationError(f"{ended}: try az account show in this shell")
-        why = complaint[-1]
-        raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")
+    if account["exit_code"] != 0:
+        error = error_of("az", account)
+        why = one_line(str(error), 300) if error and error.message else f"it ended with status {account['exit_code']}"
+        raise ConfigurationError(f"az cannot name a subscription: {why}; try az account show in this shell")
+    for answer in login:
+        error = error_of("az", answer)
+        if error is not None and error.kind is ErrorKind.NETWORK_DOWN:
+            raise ConfigurationError(
+                f"{one_line(str(error), 300)}: check HTTPS_PROXY, DNS and the network, then start again"
+            )

@@ -1,6 +1,6 @@
 """`ghost investigate`: runs one investigation and writes the report.
 
-Exit status: 0 concluded (a cause found, or healthy), 3 not, 1 failed, 2 usage, 130 interrupted.
+Exit status: 0 concluded (cause found, or healthy), 3 not, 1 failed, 2 usage, 5 paused until az login, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
-from ghost.errors import BrainError, GhostError, UsageError
+from ghost.errors import BrainError, GhostError, LoginError, UsageError
 from ghost.lab import load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
 from ghost.shell import SafeExecShell, missing_sandbox
@@ -124,7 +124,7 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
             outcome = _Run(request, settings, workspace, chosen, narration, opened).carry_out()
         except BaseException as ended:
             saved = opening.session_id is not None and opening.session_id == workspace.current_id()
-            can_go_on = saved and isinstance(ended, KeyboardInterrupt | BrainError)
+            can_go_on = saved and isinstance(ended, KeyboardInterrupt | BrainError | LoginError)
             of = f"{opening.session_id}{option_of(workspace.root)}"
             resume = f"ghost investigate --resume {of}" if can_go_on else None
             with contextlib.suppress(OSError, TerminalGoneError):  # where the terminal is gone nobody is to be told
@@ -192,8 +192,8 @@ class _Run:
         self._tell_session()
         conversation, unanswered = self._conversation()
         before = set(self._evidence()) if conversation else set()
-        shell = NarratedShell(safe_shell, self.narration)
-        check_access(shell)
+        shell = NarratedShell(safe_shell, self.narration, self._network_clock())
+        check_access(shell, simulated=self.lab is not None)
         if self.is_private:
             self._hide_symptom(shell, lambda text: hide(real(text)))
         orchestrator = self._orchestrator(shell)
@@ -216,7 +216,7 @@ class _Run:
             if memory:
                 memory.keep(report)  # before the session says that it is finished: after a kill it is kept again
             investigation.save()
-        except (KeyboardInterrupt, BrainError):
+        except (KeyboardInterrupt, BrainError, LoginError):
             investigation.save()
             raise
         model_turns = [m for m in conversation if isinstance(m, Turn) and m.usage != Usage()]

@@ -18,13 +18,15 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ghost.agent import Tools
+from ghost.azure import AzureError, ErrorKind, error_of
 from ghost.brain import Brain, Message, ToolCall, ToolResult, Turn
 from ghost.cli.command_lines import CLASS_STYLE, RanCommand, outcome_of
 from ghost.cli.command_words import label, shortened
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cloud import is_routine
+from ghost.errors import LoginError
 from ghost.net import name_of
-from ghost.records import Head
+from ghost.records import Clock, Head
 from ghost.report import place_of
 from ghost.shell import ApprovalRequest, Approve, HitlDecision, SafeExecShell
 from ghost.text import map_text, one_line, short_id, short_ids, visible
@@ -35,6 +37,10 @@ MAX_WIDTH = 120
 MAX_SAID = 2
 """Lines of what a brain says before it calls tools; a question to the engineer is shown whole."""
 CAPTURE_TOOLS = ("capture_traffic", "check_task", "cancel_task", "cleanup_task")
+THROTTLED_WAITS = (10.0, 20.0, 40.0)
+"""Seconds before each repetition of a throttled read, where Azure names none. az itself has repeated it before."""
+LONGEST_THROTTLED_WAIT = 120.0
+"""Where Azure names more, the read fails."""
 
 
 class TerminalGoneError(KeyboardInterrupt):
@@ -367,11 +373,13 @@ class ShownTools(Tools):
 
 
 class NarratedShell:
-    """The shell of an investigation, with each command shown as it runs."""
+    """The shell of an investigation, with each command shown as it runs. Repeats reads that Azure throttled."""
 
-    def __init__(self, shell: SafeExecShell, narration: Narration) -> None:
+    def __init__(self, shell: SafeExecShell, narration: Narration, clock: Clock) -> None:
+        """`clock`: that of the network, which may be a lab's."""
         self._shell = shell
         self._narration = narration
+        self._clock = clock
 
     @property
     def audit_head(self) -> Head:
@@ -391,6 +399,35 @@ class NarratedShell:
         return self.execute_all([request])[0]
 
     def execute_all(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Run commands as `SafeExecShell` does. Raises `LoginError` where Azure asks for a new login."""
+        responses = list(self._run(requests))
+        for wait in THROTTLED_WAITS:
+            again = [n for n, response in enumerate(responses) if self._may_repeat(requests[n], response)]
+            if not again:
+                break
+            errors = [_error(requests[n], responses[n]) for n in again]
+            seconds = max(error.retry_after_seconds or wait for error in errors if error)
+            if seconds > LONGEST_THROTTLED_WAIT:
+                break
+            self._narration.line(f"  Azure throttles this login: asking again in {seconds:g} s.", style="yellow")
+            with self._narration.waiting(f"waiting {seconds:g} s, as Azure asks"):
+                self._clock.sleep(seconds)
+            for n, response in zip(again, self._run([requests[n] for n in again]), strict=True):
+                responses[n] = response
+        for request, response in zip(requests, responses, strict=True):
+            error = _error(request, response)
+            if error is not None and error.needs_login:
+                self._narration.flush()
+                why = f"{error.meaning} ({error.code})" if error.code else error.meaning
+                raise LoginError(f"{why}: run az login, then --resume this session or start anew")
+        return responses
+
+    def _may_repeat(self, request: dict[str, Any], response: dict[str, Any]) -> bool:
+        error = _error(request, response)
+        throttled = error is not None and error.kind is ErrorKind.THROTTLED
+        return throttled and self._shell.runs_unasked(str(request.get("command") or ""))
+
+    def _run(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         commands = [str(request.get("command") or "") for request in requests]
         counted = f" {len(commands)} commands" if len(commands) > 1 else ""
         with self._narration.waiting(
@@ -402,6 +439,10 @@ class NarratedShell:
         for note in self._shell.notes():
             self._narration.detail(f"      {note}")
         return responses
+
+
+def _error(request: dict[str, Any], response: dict[str, Any]) -> AzureError | None:
+    return error_of(str(request.get("command") or ""), response)
 
 
 def _named(cause: dict[str, Any], confidence: str) -> str:

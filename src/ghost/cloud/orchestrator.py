@@ -22,7 +22,7 @@ from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, Outcome, State, Timestamps
 from ghost.cloud.task_events import Event
 from ghost.cloud.tool_responses import CallTrace
-from ghost.errors import GhostError, RecordError, UsageError
+from ghost.errors import GhostError, LoginError, RecordError, UsageError
 from ghost.records import Clock, Head, SystemClock, private_dir
 
 
@@ -102,7 +102,7 @@ class CloudOrchestrator:
         return self._registry.head
 
     def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Carry out `request` and return the state of its task. Does not raise: errors are responses."""
+        """Carry out `request` and return the state of its task. Errors are responses, but for `LoginError`."""
         self._trace = CallTrace()
         task_id = request.get("task_id") if isinstance(request, dict) else None
         shown_id = task_id if isinstance(task_id, str) else None
@@ -110,6 +110,8 @@ class CloudOrchestrator:
             return self._dispatch(request)
         except RequestRefused as refused:
             return tool_responses.error_response(refused.code, str(refused), self._trace, shown_id)
+        except LoginError:  # the task stands as it stood, and goes on with the session
+            raise
         except GhostError as error:
             return tool_responses.error_response("internal_error", str(error), self._trace, shown_id)
         except Exception as error:  # noqa: BLE001  the boundary: whatever broke, the investigation goes on

@@ -56,7 +56,7 @@ def conclude_not_begun(case: Case, complaint: Complaint) -> Steps[None]:
     unread = next((r for command, r in case.reads.items() if command.startswith("az network ") and not r.ok), None)
     if unread is not None and not case.network.all(net.Interface):
         why = f"the network could not be read: {unread.why.rstrip('.… ')}{_records(unread.audit_ids)}"
-        action = "Check what `ghost doctor` says, then start again; where the login has expired: az login"
+        action = "Check what `ghost doctor` says, then start again."
     elif complaint.invalid_port:
         why = f"{complaint.invalid_port} is not a port: ports are 1 to 65535"
         action = "Start again with the port on which the destination listens."
