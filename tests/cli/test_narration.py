@@ -1,12 +1,16 @@
 """What a person is told while an investigation runs."""
 
 import io
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from ghost.brain import ToolCall, Turn
 from ghost.cli import narration
+from ghost.errors import LoginError
+from ghost.records import Head
 from ghost.shell import ApprovalRequest, HitlDecision
 
 
@@ -90,3 +94,70 @@ def test_no_line_of_a_model_looks_like_one_of_the_shell():
         console.returned(ToolCall("t1.1", name, arguments), {"status": "ok"})
     assert not [line for line in screen.getvalue().splitlines() if line.startswith(("[Shell]", "══"))]
     assert "\x1b" not in screen.getvalue()
+
+
+THROTTLED = (
+    "ERROR: (SubscriptionRequestsThrottled) Number of 'read' requests exceeded. Please try again after '{}' seconds."
+)
+
+
+class AnsweringShell:
+    """A shell and a clock: each command has its answers, the last of which stays."""
+
+    audit_head = Head()
+
+    def __init__(self, **answers: list[dict[str, object]]) -> None:
+        self.answers = answers
+        self.ran: list[str] = []
+        self.slept: list[float] = []
+
+    def runs_unasked(self, command: str) -> bool:
+        return "delete" not in command
+
+    def execute_all(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        commands = [str(request["command"]).split()[1] for request in requests]
+        self.ran += commands
+        return [
+            self.answers[each].pop(0) if len(self.answers[each]) > 1 else self.answers[each][0] for each in commands
+        ]
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def throttled(seconds: object) -> dict[str, object]:
+    return response(1, exit_code=1, stderr=THROTTLED.format(seconds))
+
+
+@pytest.mark.parametrize(
+    ("answers", "command", "runs", "slept"),
+    [
+        ([throttled(7), response(2)], "az list", 2, [7]),
+        ([throttled("some"), throttled("some"), response(2)], "az list", 3, [10, 20]),
+        ([throttled(3)], "az list", 4, [3, 3, 3]),
+        ([throttled(372)], "az list", 1, []),
+        ([throttled(3), response(2)], "az list delete", 1, []),
+        ([response(1, exit_code=3, stderr="ERROR: (ResourceNotFound) x")], "az list", 1, []),
+    ],
+)
+def test_a_throttled_read_is_repeated_as_azure_asks_and_not_for_ever(
+    answers: list[dict[str, object]], command: str, runs: int, slept: list[float]
+) -> None:
+    console, screen = shown()
+    inner = AnsweringShell(list=list(answers), other=[response(9)])
+    shell = narration.NarratedShell(inner, console, inner)  # type: ignore[arg-type]
+    ended = shell.execute_all([{"command": command}, {"command": "az other"}])
+    assert ([each for each in inner.ran if each != "other"], inner.slept) == (["list"] * runs, slept)
+    assert (ended[0], ended[1]["audit_id"]) == (answers[-1] if runs > 1 else answers[0], response(9)["audit_id"])
+    assert inner.ran.count("other") == 1
+    assert screen.getvalue().count("asking again in") == len(slept)
+
+
+def test_a_command_that_needs_a_login_ends_with_what_to_do_once_all_are_told() -> None:
+    console, screen = shown()
+    out = response(1, exit_code=1, stderr="ERROR: AADSTS700082: The refresh token has expired.\nTrace ID: 1")
+    inner = AnsweringShell(list=[out], other=[response(2)])
+    shell = narration.NarratedShell(inner, console, inner)  # type: ignore[arg-type]
+    with pytest.raises(LoginError, match=r"\(AADSTS700082\): run az login, then --resume"):
+        shell.execute_all([{"command": "az list"}, {"command": "az other"}])
+    assert "#002" in screen.getvalue()

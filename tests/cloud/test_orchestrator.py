@@ -6,9 +6,11 @@ import hashlib
 import json
 import re
 import shlex
+from typing import Any
 
 import pytest
 
+from ghost.errors import LoginError
 from ghost.records import verify
 
 from .conftest import MakeDesk
@@ -396,3 +398,16 @@ def test_a_capture_that_stopped_early_says_why(desk: MakeDesk) -> None:
     response = d.ask("check_task", task_id=TASK)
     assert (response["stop_reason"], response["capture_errors"]) == ("SizeExceeded", ["StorageFailed"])
     assert "SizeExceeded" in response["message"]
+
+
+def test_a_capture_whose_login_expires_stands_where_it_stood_and_goes_on_after_a_new_one(desk: MakeDesk) -> None:
+    def logged_out(_: str) -> dict[str, Any]:
+        raise LoginError("the login of az has expired: run az login")
+
+    d = desk(("show-status", [logged_out, status("Stopped", stopReason="TimeExceeded")]))
+    d.capture()
+    with pytest.raises(LoginError):
+        d.ask("check_task", task_id=TASK)
+    done = d.ask("check_task", task_id=TASK)
+    assert (done["status"], done["state"]) == ("task_completed", "COMPLETED")
+    assert sum("packet-capture create" in command for command in d.shell.commands) == 1
