@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from ghost.azure import error_message
 from ghost.text import one_line, plural, short_id, visible
 
 CLASS_STYLE = {"SAFE": "green", "RISKY": "yellow", "FORBIDDEN": "bold red"}
@@ -64,5 +65,5 @@ def outcome_of(response: dict[str, Any]) -> str:
     words = f"exit {exit_code}, {seconds:.1f} s" + (f", {plural(lines, 'line')}" if lines else "")
     if not response.get("audit_written", True):
         words = f"NOT ON RECORD (the audit could not be written): {words}"
-    complaint = str(response.get("stderr") or "").strip().splitlines()
-    return words + (f": {visible(complaint[-1])[:160]}" if exit_code and complaint else "")
+    complaint = one_line(error_message(str(response.get("stderr") or "")), 160)
+    return words + (f": {complaint}" if exit_code and complaint else "")
