@@ -14,6 +14,7 @@ VM = "Microsoft.Compute/virtualMachines"
 VMSS = "Microsoft.Compute/virtualMachineScaleSets"
 NIC = "Microsoft.Network/networkInterfaces"
 OF_VM = ("name",)
+WITH_VIEW = {"$expand": "instanceView"}
 
 
 @command("vm list", IN_GROUP, "--show-details -d ?", "--vmss")
@@ -30,12 +31,12 @@ def vm_show(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
     if options.show_details:
         return _details(client, options.resource_group, options.name)
-    return flattened(client.get(client.path(options.resource_group, VM, options.name)))
+    return _machine(client, options.resource_group, options.name)
 
 
 @command("vm get-instance-view", GROUP, NAME, "--include-user-data -u ?", ids=OF_VM)
 def vm_get_instance_view(lab: LabDirectory, options: Namespace) -> Any:
-    return _with_view(ArmClient(lab), options.resource_group, options.name)
+    return _machine(ArmClient(lab), options.resource_group, options.name, **WITH_VIEW)
 
 
 @command("vm list-ip-addresses", IN_GROUP, "--name -n", ids=OF_VM)
@@ -110,15 +111,16 @@ _power("stop", "powerOff", "--skip-shutdown ?")
 _power("deallocate", "deallocate", "--hibernate")
 
 
-def _with_view(client: ArmClient, group: str, name: str) -> dict[str, Any]:
-    body = client.get(client.path(group, VM, name), **{"$expand": "instanceView"})
-    entries: dict[str, Any] = flattened(body)
+def _machine(client: ArmClient, group: str, name: str, **query: str) -> dict[str, Any]:
+    entries: dict[str, Any] = flattened(client.get(client.path(group, VM, name), **query))
+    for extension in entries.get("resources", []):
+        del extension["type"]  # the CLI's model of a machine has none
     return entries
 
 
 def _details(client: ArmClient, group: str, name: str) -> dict[str, Any]:
     """Return the fields of `--show-details`: power state and addresses."""
-    entries = _with_view(client, group, name)
+    entries = _machine(client, group, name, **WITH_VIEW)
     statuses = entries.pop("instanceView")["statuses"]
     macs, privates, publics, names = [], [], [], []
     for reference in entries["networkProfile"]["networkInterfaces"]:
