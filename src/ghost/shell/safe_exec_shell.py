@@ -34,6 +34,7 @@ from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.record.command_output import Output, PipeError, no_output, passed_on, process_output
 from ghost.shell.record.kept_output import TOO_LONG, KeptOutput, keep
 from ghost.shell.run.execution import TIMED_OUT, Programs, Run, Runner, child_environment, failed_run, joined, run
+from ghost.shell.run.kubeconfig import CREDENTIAL_PROGRAM, PROGRAMS, Kubeconfigs
 from ghost.shell.run.sandbox import NO_SANDBOX, Sandbox, SandboxUnavailableError, ask_by_form, ask_without_sandbox
 from ghost.shell.run.warm_az import WarmAz
 
@@ -133,6 +134,9 @@ class SafeExecShell:
         self._one_at_a_time = self._audit.one_at_a_time
         self._anonymizer = _anonymizer(directory, session_id) if anonymization_enabled else None
         shell = weakref.proxy(self)  # the warm az ends with the last reference to the shell
+        self._kubeconfigs = Kubeconfigs(
+            lambda words: shell._view_kubeconfig(words), self._programs.find, lambda one: shell._variables_for(one)
+        )
         self._approvals = ApprovalBook(
             self._audit,
             lambda text: shell.anonymized(text),
@@ -258,6 +262,9 @@ class SafeExecShell:
                 raise outcome.interrupted
             return self._answer(record, self._no_output(), written)
 
+        if outcome.user_decision is not None:
+            for each in outcome.decision.commands:
+                self._kubeconfigs.approve(each)
         self._audit.begin(record)
         return _Begun(record, outcome, judged.timeout_seconds)
 
@@ -353,10 +360,10 @@ class SafeExecShell:
             decision = self._asked_for_token(decision, command)
             if self._anonymizer is not None and decision.stages and decision.classification == SAFE:
                 return replace(decision, classification=RISKY, tier=3, rule=_PRIVATE_PIPE, explanation=_MAY_REVEAL)
-            if self._sandbox.mode == "required" and self._runner is None:
-                return decision
             applied = self._sandbox.mode == "auto" and self._runner is None
-            decision = ask_without_sandbox(decision, applied=applied)
+            if self._sandbox.mode != "required" or self._runner is not None:
+                decision = ask_without_sandbox(decision, applied=applied)
+            decision = self._by_kubeconfig(decision)
             return ask_by_form(decision) if applied else replace(decision, form=None)
         why = f"{unknown} is unknown in this session. Use a placeholder from its output, or the name itself."
         return replace(
@@ -379,6 +386,21 @@ class SafeExecShell:
             f"{decision.program[:80]} is not the {name} that would run, which is {found}. Write {name} if you mean it."
         )
         return replace(decision, explanation=why)
+
+    def _by_kubeconfig(self, decision: Decision) -> Decision:
+        """The decision with each read of a cluster judged by what its kubeconfig leads to."""
+        judged = [self._kubeconfigs.judged(one) for one in decision.commands]
+        if decision.classification != SAFE or not decision.stages:
+            return decision if decision.stages else judged[0]
+        asks = next((one for one in judged if one.classification != SAFE), judged[0])
+        return replace(
+            decision,
+            classification=asks.classification,
+            tier=asks.tier,
+            rule=asks.rule,
+            explanation=asks.explanation,
+            stages=tuple(judged),
+        )
 
     def _foreign_file(self, command: str, decision: Decision) -> str | None:
         """Why a command may read a file outside those of this investigation."""
@@ -439,7 +461,8 @@ class SafeExecShell:
         self, decision: Decision, timeout_seconds: float, cancelled: int | None, given: bytes | None, by_form: bool
     ) -> _Finished:
         """Runs what was judged, or says why it cannot run."""
-        confined = decision.classification == SAFE or decision.rule == NO_SANDBOX or by_form
+        shown = decision.rule.endswith((NO_SANDBOX, CREDENTIAL_PROGRAM))  # else it would have run unasked
+        confined = decision.classification == SAFE or shown or by_form
         if decision.arguments is None or decision.problem is not None:
             return _Finished(None, decision.problem or "unsupported_syntax")
         arguments = decision.arguments
@@ -451,6 +474,10 @@ class SafeExecShell:
                 message = f"curl: ({COULD_NOT_RESOLVE}) Could not resolve host: {pinned.unresolved}"
                 return _Finished(failed_run(COULD_NOT_RESOLVE, message), None)
             arguments = pinned.arguments
+        sandbox = self._sandbox if confined else None
+        if sandbox is not None and (cluster := self._kubeconfigs.cluster_of(decision)):
+            program = cluster.program[0] if cluster.program in self._kubeconfigs.approved else None
+            sandbox = replace(sandbox, cluster_files=cluster.files, credential_program=program)
         try:
             result = run(
                 arguments,
@@ -458,7 +485,7 @@ class SafeExecShell:
                 environment=self._variables_for(decision),
                 timeout_seconds=timeout_seconds,
                 runner=self._runner,
-                sandbox=self._sandbox if confined else None,
+                sandbox=sandbox,
                 profile=decision.profile,
                 warm_az=self._warm_az,
                 cancelled=cancelled,
@@ -471,7 +498,23 @@ class SafeExecShell:
 
     def _variables_for(self, decision: Decision) -> dict[str, str]:
         extra = {**self._environment, **dict(decision.variables)}
-        return child_environment(self._programs, decision.environment, extra)
+        target = "kubernetes" if decision.program in PROGRAMS else decision.environment
+        return child_environment(self._programs, target, extra)
+
+    def _view_kubeconfig(self, words: Sequence[str]) -> tuple[int | None, str]:
+        environment = child_environment(self._programs, "kubernetes", self._environment)
+        try:
+            seen = run(
+                words,
+                programs=self._programs,
+                environment=environment,
+                timeout_seconds=10,
+                runner=self._runner,
+                sandbox=self._sandbox,
+            )
+        except SandboxUnavailableError:
+            return None, ""
+        return seen.exit_code, seen.stdout.head.decode("utf-8", "replace") if seen.stdout.complete else ""
 
     def _described(self, commands: Sequence[Decision], runs: Sequence[Run]) -> tuple[dict[str, Any], ...]:
         """What is on record of each command of a line that began."""

@@ -16,8 +16,8 @@ must match and that must not; the tests judge them, and those of a user's table 
                                                                        "-o /dev/null", "-I without -X GET"]
     not_with    option = [others, none of which may be there]
     operands    the type of each operand; the last one holds for all further ones up to `at_most`
-    forms       [{lead, pairs, words, operands, at_least, at_most, needs}] where the first operands are sub-commands;
-                `needs` are options that must be there
+    forms       [{lead, pairs, words, operands, at_least, at_most, needs, without}] where the first operands are
+                sub-commands; `needs` are options that must be there, `without` those that must not
     dashes      `--` ends the options where the word behind it would else be one
     also        other names under which the program is called and means the same: ping6
     risks       option or word = why it is not SAFE        harden    words put behind the program's name when SAFE
@@ -83,6 +83,7 @@ class Form:
     at_least: int
     at_most: int
     needs: frozenset[str]
+    without: frozenset[str]
 
     def leads(self, operands: Sequence[str]) -> bool:
         return len(operands) >= len(self.lead) and all(
@@ -92,6 +93,8 @@ class Form:
     def fault(self, operands: Sequence[str], seen: Set[str], roots: Roots) -> str | None:
         if missing := sorted(self.needs - seen):
             return f"{' '.join(operands[: len(self.lead)])!r} is SAFE only with {' and '.join(missing)}"
+        if stray := sorted(self.without & seen):
+            return f"{' '.join(operands)[:80]!r} is SAFE only without {' and '.join(stray)}"
         rest = iter(operands[len(self.lead) :])
         count = 0
         for word in rest:
@@ -331,7 +334,7 @@ _LISTS = frozenset((
     "flags", "joined", "optional", "repeatable", "requires", "operands", "forms", "harden", "alone",
     "spellings", "prefixes", "defaults", "early",
 ))  # fmt: skip
-_FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most", "needs"))
+_FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most", "needs", "without"))
 
 
 def parse_grammar(table: Mapping[str, Any]) -> Grammar:
@@ -400,6 +403,7 @@ def _parse_form(form: Mapping[str, Any]) -> Form:
         at_least=form.get("at_least", 0),
         at_most=form.get("at_most", len(operands)),
         needs=frozenset(form.get("needs", ())),
+        without=frozenset(form.get("without", ())),
     )
 
 

@@ -88,6 +88,11 @@ _INTERFACE = lazy(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}", re.ASCII)
 _ZONE = lazy(r"[A-Za-z0-9_.-]{1,15}", re.ASCII)
 _CAPTURE = lazy(r".*\.(?:pcap|pcapng|cap)(?:\.gz)?", re.IGNORECASE)
 _CERTIFICATE = lazy(r"(?!.*(?:key|priv)[^/]*$)(?:.*/)?[^/]+\.(?:crt|cer|pem)", re.IGNORECASE)
+_KUBERNETES_NAME = lazy(r"[a-z0-9][a-z0-9.:-]{0,252}")
+_API_GROUP = lazy(
+    r"v[0-9][a-z0-9]{0,9}\.?|(?:v[0-9][a-z0-9]{0,9}\.)?(?:apps|batch|policy|autoscaling"
+    r"|(?:[a-z0-9-]+\.){0,3}(?:k8s|istio|cilium|metallb|cert-manager)\.io|crd\.projectcalico\.org|acn\.azure\.com)"
+)
 _HEADER = lazy(r"(?P<name>[A-Za-z0-9-]+)(?::\x20?(?P<value>[\x20-\x7e]*)|;)")
 _TILDE = "begins with '~', which nothing expands; write the whole path"
 _VARIABLE = lazy(r"%\{(?P<name>[^{}]*)\}|%%|(?P<stray>%)")
@@ -409,6 +414,23 @@ def _packet_filter(parameters: str) -> Check:
     return lambda value, _: fault_of_packet_filter(headers, value)
 
 
+def _kinds(parameters: str) -> Check:
+    """kubectl's TYPE[,TYPE] or TYPE/NAME, each a listed kind, also with the version and group of its API."""
+    allowed = frozenset(parameters.split())
+
+    def check(value: str, _: Roots) -> str | None:
+        kinds, slash, name = value.partition("/")
+        if slash and not _KUBERNETES_NAME.fullmatch(name):
+            return "is not TYPE/NAME"
+        for kind in kinds.split(","):
+            bare, dot, group = kind.partition(".")
+            if bare not in allowed or (dot and not _API_GROUP.fullmatch(group)):
+                return f"names the kind {kind[:80]!r}, which is not in the table of those whose content may be shown"
+        return None
+
+    return check
+
+
 def _header(parameters: str) -> Check:
     allowed = frozenset(parameters.lower().split())
 
@@ -477,6 +499,7 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "PACKET_FILTER": _packet_filter,
         "KQL": _by(fault_of_logs),
         "KQL_GRAPH": _by(fault_of_graph),
+        "KINDS": _kinds,
         "HEADER": _header,
         "TEMPLATE": _template,
     }

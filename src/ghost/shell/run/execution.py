@@ -452,5 +452,9 @@ def _any_of(*lists: str) -> re.Pattern[str]:
     return lazy("|".join(fnmatch.translate(pattern) for name in lists for pattern in _ENVIRONMENT_POLICY[name]))
 
 
-_INHERITED = {"local": _any_of("inherit"), "azure": _any_of("inherit", "inherit_azure")}
+_INHERITED = {
+    "local": _any_of("inherit"),
+    "azure": _any_of("inherit", "inherit_azure"),
+    "kubernetes": _any_of("inherit", "inherit_kubernetes"),
+}
 _NEVER = _any_of("never")

@@ -21,6 +21,7 @@ from typing import Any
 from ghost.errors import GhostError
 from ghost.shell.judge.decision import RISKY, SAFE, Decision
 from ghost.shell.run.kernel import LANDLOCK_WITH_TRUNCATION, Kernel, missing_sandbox, this_kernel
+from ghost.shell.run.kubeconfig import kubeconfig_files
 from ghost.shell.run.launcher_program import remove_tree
 from ghost.shell.run.sandbox_files import (
     Rights,
@@ -69,6 +70,10 @@ class Sandbox:
     search_path: str
     records: Path | None = None
     """Where the audit is: no command may write there."""
+    cluster_files: tuple[str, ...] = ()
+    """Keys and certificates that the kubeconfig names."""
+    credential_program: str | None = None
+    """The real path of the program of the kubeconfig that a person approved."""
 
     @contextmanager
     def confine(
@@ -88,7 +93,7 @@ class Sandbox:
             yield UNCONFINED
             return
         policy = read_sandbox_policy()
-        profile = policy.profile_of(name, words[1:], profile_name)
+        profile = policy.profile_of(name, words[1:], profile_name, with_credentials=self.credential_program is not None)
         kernel = this_kernel()
         nothing = "a custom runner starts it" if foreign_runner else _nothing_applies(kernel, profile, words)
         lacking = nothing or _files_stay_writable(kernel, profile)
@@ -192,6 +197,12 @@ class Sandbox:
         if profile.azure:
             allow(Rights.WRITE, _azure_directory(environment))
             allow(Rights.READ, environment.get("AZURE_EXTENSION_DIR") or _azure_directory(environment))
+        if profile.kubeconfig:
+            cache = os.path.join(environment.get("HOME", "/"), ".kube", "cache")  # noqa: PTH118
+            allow(Rights.READ_FILE, *kubeconfig_files(environment), *self.cluster_files)
+            allow(Rights.READ if profile.read_only else Rights.WRITE, cache)
+            if self.credential_program is not None:
+                allow(Rights.EXECUTE | Rights.READ, *executables(self.credential_program))
         if profile.reads_arguments:
             for path in self._named(words[1:]):
                 allow(Rights.READ_DIRECTORY if os.path.isdir(path) else Rights.READ_FILE, path)  # noqa: PTH112

@@ -45,6 +45,8 @@ class Profile:
     """Needs the Python that Ghost itself runs on."""
     azure: bool = False
     """Writes the directory of the Azure CLI, and reads its extensions."""
+    kubeconfig: bool = False
+    """Reads the user's kubeconfig and what belongs to it."""
     reads: tuple[str, ...] = ()
     reads_arguments: bool = False
     """Reads the files its words name, where they lie under the roots."""
@@ -65,6 +67,8 @@ class Profile:
 class Rule:
     names: frozenset[str]
     profile: Profile
+    with_credentials: Profile
+    """Its profile once a person approved the program that gets its credentials."""
     any_argument: re.Pattern[str] | None = None
     every_argument: re.Pattern[str] | None = None
 
@@ -94,11 +98,16 @@ class Policy:
     rules: tuple[Rule, ...]
     profiles: Mapping[str, Profile]
 
-    def profile_of(self, program: str, arguments: Sequence[str], named: str | None = None) -> Profile:
+    def profile_of(
+        self, program: str, arguments: Sequence[str], named: str | None = None, *, with_credentials: bool = False
+    ) -> Profile:
         """The profile of that name, or of a program with its arguments."""
         if named is not None:
             return self.profiles[named]
-        return next((rule.profile for rule in self.rules if rule.holds(program, arguments)), self.profiles["default"])
+        rule = next((rule for rule in self.rules if rule.holds(program, arguments)), None)
+        if rule is None:
+            return self.profiles["default"]
+        return rule.with_credentials if with_credentials else rule.profile
 
 
 @cache
@@ -110,6 +119,7 @@ def read_sandbox_policy() -> Policy:
             Rule(
                 frozenset(row["names"]),
                 profiles[row["profile"]],
+                profiles[row.get("with_credentials", row["profile"])],
                 *(lazy(row[key]) if key in row else None for key in ("any_argument", "every_argument")),
             )
             for row in table["programs"]
