@@ -23,6 +23,7 @@ from rich.console import Console
 from ghost.cli.narration import NarratedShell, Narration
 from ghost.lab.arm.local_emulator import emulator
 from ghost.lab.tenant_conditions import TenantConditions
+from ghost.records import SystemClock
 from ghost.shell import SafeExecShell
 from ghost.shell.run import warm_az
 from ghost.shell.run.launcher import Launcher
@@ -235,7 +236,7 @@ def test_an_az_that_does_not_say_which_python_runs_it_is_run_plainly_and_verbose
         session = Session(small_az, tmp_path / f"audit-{verbose}", settings)
         screen = io.StringIO()
         narration = Narration(Console(file=screen, soft_wrap=True), interactive=False, verbose=verbose)
-        shown = NarratedShell(session.shell, narration)
+        shown = NarratedShell(session.shell, narration, SystemClock())
         request = {"command": "az account show -o json", "reasoning": "to see"}
         assert [shown.execute(request)["output"].strip() for _ in range(3)] == ["first"] * 3
         assert session.process == 0
