@@ -151,7 +151,8 @@ def test_a_credential_program_is_shown_once_a_session_and_then_the_only_one_star
     person = _Person("approve")
     shell = shell_of(home, person)
 
-    run(shell, "kubectl get pods --context program")
+    first = run(shell, "kubectl get pods --context program")
+    assert "landlock" in first["sandbox"], "a read that was shown for its credential program only is confined"
     told = json.loads(run(shell, "kubectl get nodes --context program")["output"])
 
     assert len(person.asked) == 1
@@ -171,6 +172,21 @@ def test_the_verdict_names_the_context_and_its_server(home: Path, server: str) -
     decision = shell_of(home, _Person("deny"))._judge("kubectl get pods")
 
     assert f"Context files at {server}" in decision.explanation
+
+
+@needs_landlock
+def test_in_a_pipeline_each_read_is_judged_by_its_kubeconfig_and_its_context_is_told_once(
+    home: Path, server: str
+) -> None:
+    person = _Person("deny")
+    shell = shell_of(home, person)
+
+    assert run(shell, "kubectl get pods | grep -o pods")["output"] == "pods\n"
+    assert shell.contexts() == [f"kubectl asks the context files at {server}."]
+    run(shell, "kubectl get pods")
+    assert (shell.contexts(), person.asked) == ([], [])
+    assert run(shell, "kubectl get pods --context program | head -1")["status"] == "denied"
+    assert f"{home}/get-token --login me" in person.asked[0]
 
 
 @needs_landlock

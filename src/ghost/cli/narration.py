@@ -436,6 +436,8 @@ class NarratedShell:
             responses = self._shell.execute_all(requests)
         for request, command, response in zip(requests, commands, responses, strict=True):
             self._narration.ran(response, command, str(request.get("reasoning") or ""))
+        for context in self._shell.contexts():
+            self._narration.line(f"  {context}")
         for note in self._shell.notes():
             self._narration.detail(f"      {note}")
         return responses

@@ -71,6 +71,7 @@ def run(
         sys.stdout.write(_ending(visible(str(response["output"]), keep="\n\t")))
         sys.stderr.write(_ending(visible(str(response["stderr"]), keep="\n\t")))
         sys.stdout.flush()
+        sys.stderr.writelines(f"[Shell] {visible(context)}\n" for context in shell.contexts())
         is_on_record = response["error"] != "empty_command"
         sys.stderr.write(
             f"[Shell] {response['classification']} — {response['action'] or response['error']}"

@@ -181,6 +181,10 @@ class SafeExecShell:
         """What was not as expected since the last call and kept no command from running, a sentence each."""
         return self._warm_az.notes()
 
+    def contexts(self) -> list[str]:
+        """The clusters that were asked for the first time since the last call, a sentence each."""
+        return self._kubeconfigs.contexts()
+
     @staticmethod
     def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
         """How a command is taken apart and judged, by which rule, and the nearest SAFE one; nothing runs."""

@@ -50,6 +50,14 @@ class Kubeconfigs:
     environment: Callable[[Decision], Mapping[str, str]]
     approved: set[tuple[str, ...]] = field(default_factory=set)
     _read: dict[tuple[object, ...], Cluster] = field(default_factory=dict)
+    _used: dict[str, bool] = field(default_factory=dict)
+    """What a person is told of the contexts, and whether she was."""
+
+    def contexts(self) -> list[str]:
+        """The contexts used for the first time since the last call, a sentence each."""
+        untold = [told for told, is_told in self._used.items() if not is_told]
+        self._used.update(dict.fromkeys(untold, True))
+        return untold
 
     def judged(self, decision: Decision) -> Decision:
         """RISKY where a program must get the credentials or the files are odd; else SAFE, with the context shown."""
@@ -59,6 +67,7 @@ class Kubeconfigs:
         if cluster.fault is not None:
             rule, why = "kubeconfig", f"{cluster.fault} Correct the kubeconfig, or approve it once."
         elif not cluster.program or cluster.program in self.approved:
+            self._used.setdefault(f"{decision.program} asks the context {cluster.context} at {cluster.server}.", False)
             return replace(decision, explanation=decision.explanation + shown)
         else:
             rule = CREDENTIAL_PROGRAM
