@@ -9,9 +9,9 @@ from ghost.cloud.preflight import Check
 from .scripted import (
     ACCOUNT,
     AGENT,
+    CAPTURE,
     MACHINE,
     ROUTES,
-    TASK,
     broken,
     failed,
     group,
@@ -94,9 +94,9 @@ FAILURES: list[tuple[str, tuple[str, Any], Check, str, str]] = [
     ],
     (
         "the name is taken, in another case",
-        ("packet-capture list", ran([{"name": TASK.upper(), "provisioningState": "Succeeded"}])),
+        ("packet-capture list", ran([{"name": CAPTURE.upper(), "provisioningState": "Succeeded"}])),
         Check.CAPTURES,
-        f"a packet capture named {TASK} exists in eastus already",
+        f"a packet capture named {CAPTURE} exists in eastus already",
         "Ask again",
     ),
     *[

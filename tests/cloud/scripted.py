@@ -14,6 +14,8 @@ from ghost.cloud import CloudOrchestrator
 
 START = datetime(2025, 1, 15, 14, 32, tzinfo=UTC)
 TASK = "ghost_web-vm-01_20250115T143200"
+ENDING = "k3x9"
+CAPTURE = f"{TASK}_{ENDING}"
 VM = "Microsoft.Compute/virtualMachines"
 Answer = dict[str, Any] | Callable[[str], dict[str, Any]]
 
@@ -130,7 +132,7 @@ HEALTHY: tuple[tuple[str, Answer], ...] = (
     ("list-effective-nsg", ran([group()])),
     ("container exists", ran({"exists": True})),
     ("packet-capture create", created),
-    ("packet-capture show ", ran({})),
+    ("packet-capture show ", failed("ERROR: (ResourceNotFound) The capture was not found.", 3)),
     ("show-status", status("Stopped", stopReason="TimeExceeded")),
     ("blob download", lambda command: (write_capture(command), ran(action="user_approved"))[1]),
     ("^pcap-forensics", ran()),
@@ -138,6 +140,19 @@ HEALTHY: tuple[tuple[str, Answer], ...] = (
     ("blob delete", ran(action="user_approved")),
     ("^rm ", lambda command: (remove(command), ran(action="user_approved"))[1]),
 )
+
+
+def shown(command: str, target: str = VM_ID, path: str | None = None, **fields: object) -> dict[str, Any]:
+    """As `packet-capture show` answers of a capture that exists."""
+    name = re.findall(r"-n (\S+)", command)[0]
+    path = path or f"https://forensics.blob.core.windows.net/captures/{name}.cap"
+    state = {"provisioningState": "Succeeded", **fields}
+    return ran({"name": name, "target": target, "storageLocation": {"storagePath": path}, **state})
+
+
+def task_of(thing: str) -> str:
+    """Return the task of a capture, a blob or a local file."""
+    return re.sub(r"(?<=T\d{6})(_\d)?(_[a-z0-9]{4})?$", r"\1", thing.removesuffix(".cap"))
 
 
 def write_capture(command: str) -> None:
@@ -216,6 +231,7 @@ class Desk:
             clock=self.clock,
             local_capture_dir=self.directory / "captures",
             announce=self.said.append,
+            name_ending=lambda: ENDING,
             **self.options,
         )
         return self.orchestrator

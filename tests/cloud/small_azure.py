@@ -84,6 +84,7 @@ class SmallAzure(ScriptedShell):
         super().__init__()
         self.captures: set[str] = set()
         self.blobs: set[str] = set()
+        self.targets: dict[str, str] = {}
         self.directory = directory
         self.fault_at: tuple[int, Fault] | None = None
         self.faulty_pattern: tuple[str, Fault] | None = None
@@ -159,11 +160,12 @@ class SmallAzure(ScriptedShell):
                 return failed(f"ERROR: (PacketCaptureAlreadyExists) {name}")
             case "create":
                 self.captures.add(name)
+                self.targets[name] = VM_ID
                 self.blobs.add(f"{name}.cap")
                 return created(command)
             case "show" if name in self.captures:
                 url = f"https://forensics.blob.core.windows.net/captures/{name}.cap"
-                return ran({"name": name, "storageLocation": {"storagePath": url}})
+                return ran({"name": name, "target": self.targets[name], "storageLocation": {"storagePath": url}})
             case "show-status" if name in self.captures:
                 return status("Stopped")
             case "delete":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .scripted import TASK, Desk
+from .scripted import CAPTURE, TASK, Desk
 from .small_azure import COMMANDS_OF_A_LIFE, KILLED_AFTER, KILLED_BEFORE, Fault, Killed, SmallAzure
 
 ANALYSED = COMMANDS_OF_A_LIFE.index("pcap-forensics") + 1
@@ -69,6 +69,8 @@ def test_a_killed_capture_is_an_orphan_of_the_next_session_that_cleanup_removes(
     assert [(o["kind"], o["task_id"], o["session_id"]) for o in orphans] == [
         ("abandoned_task" if at <= ANALYSED else "needs_cleanup", TASK, "s1")
     ]
+    desk.ask("cleanup_task", task_id=TASK)
+    desk.clock.sleep(180)
     response = desk.ask("cleanup_task", task_id=TASK)
     assert (response["state"], azure.left) == ("DONE", set())
     assert desk.ask("list_tasks")["orphans"] == []
@@ -81,6 +83,6 @@ def test_a_lost_registry_leaves_a_capture_that_azure_still_names(tmp_path: Path,
     desk.orchestrator.registry_path.unlink()
     desk.restarted("s2")
     (orphan,) = desk.ask("list_tasks")["orphans"]
-    assert (orphan["kind"], orphan["resource"], orphan["location"]) == ("untracked_azure", TASK, "eastus")
-    assert orphan["command"] == f"az network watcher packet-capture delete -l eastus -n {TASK}"
+    assert (orphan["kind"], orphan["resource"], orphan["location"]) == ("untracked_azure", CAPTURE, "eastus")
+    assert orphan["command"] == f"az network watcher packet-capture delete -l eastus -n {CAPTURE}"
     assert azure.left

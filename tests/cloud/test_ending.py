@@ -9,6 +9,7 @@ import pytest
 
 from .conftest import MakeDesk
 from .scripted import (
+    CAPTURE,
     TASK,
     broken,
     failed,
@@ -86,7 +87,7 @@ def test_a_denied_deletion_is_partial_is_told_and_can_be_tried_again(desk: MakeD
     d.ask("check_task", task_id=TASK)
     first = d.ask("cleanup_task", task_id=TASK)
     assert (first["state"], first["cleanup_status"], first["user_denied"]) == ("CLEANING_UP", "partial", True)
-    assert f"Resource packet capture {TASK} not deleted. It may incur charges." in first["message"]
+    assert f"Resource packet capture {CAPTURE} not deleted. It may incur charges." in first["message"]
     assert any("It may incur charges." in line for line in d.said)
     before = len(d.shell.commands)
     second = d.ask("cleanup_task", task_id=TASK)
@@ -121,7 +122,7 @@ def test_what_could_not_be_asked_does_not_count_as_cleaned(desk: MakeDesk, answe
     d.capture()
     d.ask("check_task", task_id=TASK)
     response = d.ask("cleanup_task", task_id=TASK)
-    assert (response["cleanup_status"], response["not_cleaned"]) == ("partial", [f"packet capture {TASK}"])
+    assert (response["cleanup_status"], response["not_cleaned"]) == ("partial", [f"packet capture {CAPTURE}"])
 
 
 def test_reports_stay_unless_they_are_asked_for(desk: MakeDesk) -> None:

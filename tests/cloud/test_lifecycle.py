@@ -33,6 +33,8 @@ def a_task(state: State, **fields: object) -> CaptureTask:
         capture_dir="/captures",
         timestamps=Timestamps(created=CREATED_AT),
     )
+    if state not in {State.CREATED, State.DETECTING, State.APPROVED}:
+        task = task.stamped(provisioned=CREATED_AT)
     if state not in {State.CREATED, State.DETECTING}:
         task = task.having(cleanup_plan=cloud_cleanup(task))
     if state in {State.ANALYZING, State.COMPLETED}:
@@ -71,9 +73,15 @@ PLAYBOOK = [
     (State.DETECTING, e.Denied(), State.CANCELLED, None),
     (State.APPROVED, e.CaptureCreated(), State.PROVISIONING, None),
     (State.APPROVED, e.Denied("no"), State.CANCELLED, None),
-    (State.APPROVED, e.CreationFailed("no"), State.FAILED, Purpose.LOOK_FOR_CAPTURE),
-    (State.APPROVED, e.CreationFailed("timeout", cut_off=True), State.FAILED, None),
-    (State.APPROVED, e.CreationFailed("taken", taken=True), State.FAILED, None),
+    (State.APPROVED, e.CreationFailed("no"), State.APPROVED, Purpose.IDENTIFY),
+    (State.APPROVED, e.CaptureIdentified(True, ours=True), State.PROVISIONING, None),
+    (State.APPROVED, e.CaptureIdentified(True, ours=True, usable=False), State.FAILED, None),
+    (State.APPROVED, e.CaptureIdentified(True, ours=False), State.FAILED, None),
+    (State.APPROVED, e.CaptureIdentified(True), State.FAILED, None),
+    (State.APPROVED, e.CaptureIdentified(False), State.FAILED, None),
+    (State.APPROVED, e.CaptureIdentified(None), State.FAILED, None),
+    (State.WAITING, e.CaptureListed(False), State.DOWNLOADING, Purpose.DOWNLOAD),
+    (State.WAITING, e.CaptureListed(None), State.WAITING, None),
     (State.APPROVED, e.Resumed(), State.APPROVED, Purpose.POLL),
     (State.APPROVED, e.PollFailed("gone", absent=True), State.APPROVED, Purpose.CREATE),
     (State.APPROVED, e.PollFailed("network"), State.APPROVED, None),
@@ -124,13 +132,14 @@ def test_an_event_moves_the_task_as_the_table_says(
 
 def test_what_the_table_does_not_name_is_refused() -> None:
     samples: dict[type, e.Event] = {type(event): event for _, event, _, _ in PLAYBOOK}
-    samples[e.LeftoverSearched] = e.LeftoverSearched(True)
+    samples[e.StepBusy] = e.StepBusy(0, "busy")
     samples[e.PartnerReady] = e.PartnerReady("/b.cap")
     samples[e.PartnerLost] = e.PartnerLost()
     samples[e.ComparedByPartner] = e.ComparedByPartner("/b.cap")
     assert set(samples) == set(get_args(e.Event))
     allowed = {(state, type(event)) for state, event, _, _ in PLAYBOOK}
-    allowed |= {(State.FAILED, e.LeftoverSearched), (State.DONE, e.CleanupRequested)}
+    allowed |= {(State.CLEANING_UP, each) for each in (e.StepBusy, e.CaptureIdentified)}
+    allowed |= {(State.DONE, e.CleanupRequested)}
     for state in State:
         for kind, event in samples.items():
             if (state, kind) not in allowed:
@@ -198,7 +207,7 @@ def test_after_a_failed_creation_only_what_may_exist_is_cleaned_up(
 ) -> None:
     task, _ = advance(a_task(State.APPROVED), e.CreationFailed("no"), AT)
     assert follow_up(task) is None
-    task, _ = advance(task, e.LeftoverSearched(exists), AT)
+    task, _ = advance(task, e.CaptureIdentified(exists), AT)
     assert follow_up(task) == follows
 
 

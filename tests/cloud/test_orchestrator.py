@@ -16,6 +16,7 @@ from ghost.records import verify
 from .conftest import MakeDesk
 from .scripted import (
     ACCOUNT_ID,
+    CAPTURE,
     NIC_ID,
     TASK,
     VM,
@@ -25,6 +26,7 @@ from .scripted import (
     failed,
     ran,
     refused,
+    shown,
     status,
 )
 
@@ -68,7 +70,7 @@ def test_a_capture_lives_from_request_to_cleanup_with_exactly_these_commands(des
     assert (cleaned["status"], cleaned["state"], cleaned["cleanup_status"]) == ("task_completed", "DONE", "completed")
 
     captures = d.directory / "captures"
-    blob = f"--account-name forensics --container-name captures --name {TASK}.cap"
+    blob = f"--account-name forensics --container-name captures --name {CAPTURE}.cap"
     fields = "{id:id,name:name,type:type,location:location}"
     read = [re.sub(r" --query .*", "", command) for command in d.shell.commands[3:9]]
     assert d.shell.commands[2] == f"az resource list -g prod-rg -n web-vm-01 --query '[].{fields}' -o json"
@@ -81,12 +83,13 @@ def test_a_capture_lives_from_request_to_cleanup_with_exactly_these_commands(des
         f"az network nic list-effective-nsg --ids {NIC_ID}",
     ]
     assert d.shell.commands[9:] == [
-        f"az network watcher packet-capture create -g prod-rg -n {TASK} --vm web-vm-01 --storage-account {ACCOUNT_ID} "
-        f"--storage-path https://forensics.blob.core.windows.net/captures/{TASK}.cap --time-limit 60 -o json",
-        f"az network watcher packet-capture show-status -l eastus -n {TASK} -o json",
+        f"az network watcher packet-capture create -g prod-rg -n {CAPTURE} --vm web-vm-01 "
+        f"--storage-account {ACCOUNT_ID} "
+        f"--storage-path https://forensics.blob.core.windows.net/captures/{CAPTURE}.cap --time-limit 60 -o json",
+        f"az network watcher packet-capture show-status -l eastus -n {CAPTURE} -o json",
         f"az storage blob download {blob} --file {captures}/{TASK}.cap --auth-mode login --no-progress -o none",
         f"pcap-forensics {captures}/{TASK}.cap --semantic-dir {captures} --report-dir {captures}",
-        f"az network watcher packet-capture delete -l eastus -n {TASK}",
+        f"az network watcher packet-capture delete -l eastus -n {CAPTURE}",
         f"az storage blob delete {blob} --auth-mode login",
         f"rm {captures}/{TASK}.cap",
     ]
@@ -197,7 +200,7 @@ def test_every_command_says_why_and_long_ones_get_time(desk: MakeDesk) -> None:
     assert all("Investigating 502 errors from web-vm-01 to redis-primary" in r["reasoning"] for r in requests)
     assert requests[7]["reasoning"] == (
         "Creating packet capture for investigation: Investigating 502 errors from web-vm-01 to redis-primary. "
-        f"Duration: 60 seconds. Capture name: {TASK}."
+        f"Duration: 60 seconds. Capture name: {CAPTURE}."
     )
     slow = {r["command"].split()[0:4][-1]: r["timeout_seconds"] for r in requests if r.get("timeout_seconds", 0) > 600}
     assert slow == {"download": 1800.0, f"{d.directory}/captures": 1800.0}
@@ -269,7 +272,7 @@ def test_a_full_resource_id_is_looked_up_by_id_in_its_own_group(desk: MakeDesk) 
     response = d.capture(vm)
     assert response["task_id"] == TASK
     assert d.shell.matching("az resource show --ids /subscriptions/0000-1/")
-    assert d.shell.matching(f"create -g other-rg -n {TASK} --vm /subscriptions/0000-1/")
+    assert d.shell.matching(f"create -g other-rg -n {CAPTURE} --vm /subscriptions/0000-1/")
 
 
 # --- creation ----------------------------------------------------------------------------------------------------
@@ -290,25 +293,41 @@ def test_a_prompt_nobody_answered_cancels_but_is_no_refusal(desk: MakeDesk) -> N
     assert (response["status"], response["user_denied"]) == ("task_cancelled", False)
 
 
+LOST = [
+    failed("ERROR: ('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))"),
+    failed("ERROR: (ServiceUnavailable) The service is unavailable."),
+    failed("ERROR: (Conflict) Packet capture already exists."),
+    broken("timeout"),
+]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_creation_whose_answer_was_lost_is_adopted_where_target_and_storage_path_are_the_tasks(
+    desk: MakeDesk, lost: dict[str, Any]
+) -> None:
+    d = desk(("packet-capture create", lost), ("packet-capture show ", shown))
+    response = d.capture()
+    assert (response["state"], response["error_detail"]) == ("PROVISIONING", None)
+    assert d.ask("check_task", task_id=TASK)["status"] == "task_completed"
+
+
 @pytest.mark.parametrize(
-    "said",
-    [
-        f"ERROR: (PacketCaptureAlreadyExists) A packet capture named {TASK} already exists.",
-        f"ERROR: (Conflict) Packet capture {TASK} already exists.",
-    ],
+    "changed", [{"target": f"{VM_ID}2"}, {"path": "https://forensics.blob.core.windows.net/captures/other.cap"}]
 )
-def test_a_capture_that_had_the_name_before_is_not_deleted(desk: MakeDesk, said: str) -> None:
-    theirs = ("packet-capture list", [ran([]), ran([]), ran([{"name": TASK}])])
-    d = desk(("packet-capture create", failed(said)), theirs)
+def test_a_capture_of_somebody_else_with_the_same_name_is_described_and_not_deleted(
+    desk: MakeDesk, changed: dict[str, str]
+) -> None:
+    theirs = ("packet-capture show ", lambda command: shown(command, **changed))
+    d = desk(("packet-capture create", LOST[2]), theirs)
     response = d.capture()
     assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "FAILED", "skipped")
-    assert "not removed" in response["error_detail"]
-    assert not d.shell.matching("delete")
+    assert all(part.rpartition("/")[2] in response["error_detail"] for part in (*changed.values(), "not removed"))
     assert d.ask("cleanup_task", task_id=TASK)["cleanup_status"] == "skipped"
     assert not d.shell.matching("delete")
+    assert len(d.records()[-1]["cleanup_plan"]) == 2
 
 
-def test_a_failed_creation_that_left_nothing_asks_nobody_to_delete(desk: MakeDesk) -> None:
+def test_a_refused_creation_that_left_nothing_asks_nobody_to_delete(desk: MakeDesk) -> None:
     d = desk(("packet-capture create", failed("ERROR: network watcher is not enabled for region eastus.")))
     response = d.capture()
     assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "FAILED", "skipped")
@@ -316,20 +335,64 @@ def test_a_failed_creation_that_left_nothing_asks_nobody_to_delete(desk: MakeDes
     assert not d.shell.matching("delete")
 
 
+@pytest.mark.parametrize("lost", LOST)
+def test_a_creation_that_was_cut_off_stays_open_until_a_second_look_minutes_later(
+    desk: MakeDesk, lost: dict[str, Any]
+) -> None:
+    d = desk(("packet-capture create", lost))
+    response = d.capture()
+    assert (response["state"], response["cleanup_status"]) == ("FAILED", "pending")
+    assert "Azure does not have it, and may still be creating it" in response["error_detail"]
+    early = d.ask("cleanup_task", task_id=TASK)
+    assert (early["cleanup_status"], len(early["not_cleaned"])) == ("partial", 2)
+    d.restarted("s2")
+    assert [o["task_id"] for o in d.ask("list_tasks")["orphans"]] == [TASK]
+    d.clock.sleep(180)
+    late = d.ask("cleanup_task", task_id=TASK)
+    assert (late["state"], late["not_cleaned"]) == ("DONE", [])
+    assert not d.shell.matching("delete")
+
+
+def test_a_capture_that_azure_made_after_the_first_look_is_removed_by_the_second(desk: MakeDesk) -> None:
+    absent = failed("ERROR: (ResourceNotFound) not found", 3)
+    d = desk(("packet-capture create", broken("timeout")), ("packet-capture show ", [absent, shown]))
+    d.capture()
+    response = d.ask("cleanup_task", task_id=TASK)
+    assert (response["state"], response["cleanup_status"]) == ("DONE", "completed")
+    assert [c.split()[3] for c in d.shell.matching("delete")] == ["packet-capture", "delete"]
+
+
 @pytest.mark.parametrize(
-    ("failure", "listing"),
-    [
-        (failed("ERROR: agent not installed"), ran([{"name": TASK.upper()}])),
-        (failed("ERROR: agent not installed"), failed("ERROR: throttled")),
-        (failed("ERROR: agent not installed"), ran([{"name": "a"}, "[truncated: showing 4 of 9 items]"])),
-        (broken("timeout"), ran([])),
-    ],
+    "look", [lambda command: shown(command, provisioningState="Failed"), failed("ERROR: throttled")]
 )
-def test_a_failed_creation_that_may_have_left_a_capture_is_cleaned_up(desk: MakeDesk, failure, listing) -> None:
-    d = desk(("packet-capture create", failure), ("packet-capture list", [ran([]), ran([]), listing]))
+def test_a_failed_creation_that_may_have_left_a_capture_is_cleaned_up(desk: MakeDesk, look: Any) -> None:
+    d = desk(("packet-capture create", failed("ERROR: agent not installed")), ("packet-capture show ", look))
     response = d.capture()
     assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "DONE", "completed")
     assert [c.split()[3] for c in d.shell.matching("delete")] == ["packet-capture", "delete"]
+
+
+@pytest.mark.parametrize(("listed", "ends"), [([], True), ([{"name": CAPTURE}], False)])
+def test_three_answers_that_there_is_no_such_capture_end_it_where_the_list_confirms_it(
+    desk: MakeDesk, listed: list[dict[str, str]], ends: bool
+) -> None:
+    gone = failed("ERROR: (ResourceNotFound) not found", 3)
+    d = desk(("show-status", gone), ("packet-capture list", [ran([]), ran([]), ran(listed)]), max_polls=4)
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert response["status"] == ("task_completed" if ends else "task_timed_out")
+    assert len(d.shell.matching("show-status")) == (3 if ends else 4)
+    assert ("somebody else deleted the capture" in response["message"]) is ends
+
+
+@pytest.mark.parametrize(("busy", "status"), [(2, "completed"), (9, "partial")])
+def test_a_deletion_waits_for_another_operation_and_not_for_ever(desk: MakeDesk, busy: int, status: str) -> None:
+    answer = failed("ERROR: (AnotherOperationInProgress) Another operation on this resource is in progress.")
+    d = desk(("packet-capture delete", [*[answer] * busy, ran()]))
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    assert d.ask("cleanup_task", task_id=TASK)["cleanup_status"] == status
+    assert len(d.shell.matching("packet-capture delete")) == min(busy + 1, 4)
 
 
 def test_a_capture_that_a_person_renamed_is_followed_under_its_new_name(desk: MakeDesk) -> None:

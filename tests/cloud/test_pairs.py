@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from .conftest import MakeDesk
-from .scripted import VM, Desk, failed, ran, refused, status
+from .scripted import ENDING, VM, Desk, failed, ran, refused, status
 
 SOURCE = "ghost_web-vm-01_20250115T143200"
 DESTINATION = "ghost_db-vm-01_20250115T143200"
@@ -59,7 +59,7 @@ def test_an_end_whose_partner_failed_is_analysed_alone_and_says_so(desk: MakeDes
 
 
 def test_a_denied_end_leaves_the_other_to_go_on(desk: MakeDesk) -> None:
-    d = desk((f"create .*{SOURCE} ", refused("not that one")))
+    d = desk((f"create .*{SOURCE}_{ENDING} ", refused("not that one")))
     response = start_pair(d)
     assert (response["task_id"], response["status"], response["user_denied"]) == (DESTINATION, "task_pending", True)
     assert response["paired_task"]["status"] == "task_cancelled"

@@ -138,7 +138,7 @@ def test_azures_errors_of_a_capture_are_told(name: str) -> None:
 
 def test_a_cut_list_is_no_list() -> None:
     cut = {**ran([{"name": "a"}]), "output_metadata": {"truncation_applied": True}}
-    assert event(Purpose.LOOK_FOR_CAPTURE, cut) == task_events.LeftoverSearched(None)
+    assert event(Purpose.LOOK_FOR_CAPTURE, cut) == task_events.CaptureListed(None)
     assert event(
         Purpose.DETECT, {**ran([]), "output_metadata": {"truncation_applied": True}}
     ) == task_events.TargetUnusable(

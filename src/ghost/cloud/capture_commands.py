@@ -22,6 +22,7 @@ TRANSFER_TIMEOUT_SECONDS = 1800.0
 DOWNLOAD_RETRY_SECONDS = 5.0
 ATTEMPTS = 2
 """Of a download, and of each step of a clean-up."""
+BUSY_SECONDS = 10.0
 _CONTEXT_LIMIT = 500
 _REASON_LIMIT = 1000
 
@@ -35,6 +36,7 @@ class Purpose(StrEnum):
     CREATE = "create"
     LOOK_FOR_CAPTURE = "look_for_capture"
     POLL = "poll"
+    IDENTIFY = "identify"
     LOCATE_BLOB = "locate_blob"
     DOWNLOAD = "download"
     ANALYSE = "analyse"
@@ -168,7 +170,7 @@ def look_for_capture(task: CaptureTask) -> ShellCommand:
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join([*words, "--query", query, "-o", "json"]),
-        f"Checking whether the failed creation left the capture {task.capture_name}. Investigation: {context(task)}",
+        f"Checking whether the capture {task.capture_name} still exists. Investigation: {context(task)}",
     )
 
 
@@ -196,6 +198,17 @@ def locate_blob(task: CaptureTask) -> ShellCommand:
         Purpose.LOCATE_BLOB,
         shlex.join([*words, "--query", "{name:name,storageLocation:storageLocation}", "-o", "json"]),
         f"Reading where the blob of the capture {task.capture_name} is. Investigation: {context(task)}",
+    )
+
+
+def identify(task: CaptureTask) -> ShellCommand:
+    words = [*_PACKET_CAPTURE, "show", "-l", task.location or "", "-n", task.capture_name, *in_subscription(task)]
+    query = "{name:name,target:target,provisioningState:provisioningState,storageLocation:storageLocation}"
+    return ShellCommand(
+        Purpose.IDENTIFY,
+        shlex.join([*words, "--query", query, "-o", "json"]),
+        f"The creation of {task.capture_name} was not confirmed: checking what Azure has under this name. "
+        f"Investigation: {context(task)}",
     )
 
 
@@ -241,6 +254,7 @@ def clean_up(task: CaptureTask, step: int) -> ShellCommand:
         f"This removes {task.cleanup_plan[step].name} ({remaining} "
         f"{'resource' if remaining == 1 else 'resources'} left).",
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
+        delay_seconds=BUSY_SECONDS * task.cleanup_plan[step].attempts,
         step=step,
         asks=task.outcome is not Outcome.COMPLETED,
     )

@@ -20,6 +20,9 @@ from ghost.cloud.task_events import Event
 from ghost.cloud.transitions import IllegalTransition, Next, end, to
 from ghost.text import plural
 
+ABSENT_POLLS = 3
+"""So many answers in a row that there is no such capture are confirmed by Azure's list."""
+
 _Handler = Callable[[CaptureTask, Any, datetime], Next]
 
 
@@ -37,6 +40,8 @@ def advance(task: CaptureTask, event: Event, at: datetime) -> Next:
 def follow_up(task: CaptureTask) -> Event | None:
     """Return the automatic next step: a failed, timed-out or cancelled capture is cleaned up."""
     ended_badly = task.state in {State.FAILED, State.TIMED_OUT, State.CANCELLED}
+    if task.creation_unanswered and task.absent_at is not None:
+        return None  # nothing is there yet: what Azure may still be creating is looked for minutes later
     if ended_badly and task.remaining and task.cleanup_status is CleanupStatus.PENDING:
         return task_events.CleanupRequested()
     return None
@@ -75,30 +80,37 @@ def _located(task: CaptureTask, place: BlobPlace | None) -> CaptureTask:
     )
 
 
-def _creation_failed(task: CaptureTask, event: task_events.CreationFailed, at: datetime) -> Next:
-    if event.cut_off:  # what is not there now may be there in a minute: looking would prove nothing
-        return end(task, Outcome.FAILED, at, event.detail)
-    if event.taken:  # a colleague's capture of the same machine in the same second has this name: it is not deleted
-        detail = f"{event.detail}. It is not removed: there is no record that this task created it"
-        return end(task.having(cleanup_plan=()), Outcome.FAILED, at, detail)
-    # Azure may have made the resource before it failed: look, so that nobody is asked to delete what is not there.
-    task, _ = end(task, Outcome.FAILED, at, event.detail, cleanup_status=None)
-    return task, capture_commands.look_for_capture(task)
+def _creation_failed(task: CaptureTask, event: task_events.CreationFailed, _at: datetime) -> Next:
+    """Look before anything is concluded: the answer may be lost, and the capture there."""
+    task = task.having(error_detail=event.detail, creation_refused=event.refused)
+    return task, capture_commands.identify(task)
 
 
-def _leftover(task: CaptureTask, event: task_events.LeftoverSearched, _at: datetime) -> Next:
-    if event.exists is False:
-        return task.having(cleanup_plan=(), cleanup_status=CleanupStatus.SKIPPED), None
-    return task.having(cleanup_status=CleanupStatus.PENDING), None
+def _identified(task: CaptureTask, event: task_events.CaptureIdentified, at: datetime) -> Next:
+    detail = task.error_detail or "The creation was not confirmed"
+    if event.exists and event.ours and event.usable:
+        return _created(task.having(error_detail=None), task_events.CaptureCreated(place=event.place), at)
+    if event.exists and event.ours is False:
+        task = cleanup.without_cloud_steps(task, event.described)
+        detail = f"{detail}. {event.described}. It is not this task's and is not removed"
+    elif event.exists is False and task.creation_refused and task.absent_at is None:
+        task = cleanup.without_cloud_steps(task, "Azure refused the creation and has no such capture")
+    elif event.exists is False:
+        task = task.having(absent_at=task.absent_at or at)
+        detail = f"{detail}. {cleanup.second_look(task)}"
+    return end(task, Outcome.FAILED, at, detail)
 
 
 def _creation_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
-    return _denied(task.having(cleanup_plan=()), "the capture", event, at)
+    if task.absent_at is None:  # no earlier process asked Azure for it
+        task = cleanup.without_cloud_steps(task, "the creation was not approved")
+    return _denied(task, "the capture", event, at)
 
 
-def _poll_unconfirmed_creation(task: CaptureTask, event: task_events.PollFailed, _at: datetime) -> Next:
+def _poll_unconfirmed_creation(task: CaptureTask, event: task_events.PollFailed, at: datetime) -> Next:
     """Handle a process that ended while the capture was created: if Azure has none, request it again."""
     if event.absent:
+        task = task.having(absent_at=task.absent_at or at)
         return task, capture_commands.create(task)
     return task, None
 
@@ -114,23 +126,39 @@ def _polled_unconfirmed_creation(task: CaptureTask, event: task_events.Polled, a
 def _polled(task: CaptureTask, event: task_events.Polled, at: datetime) -> Next:
     task = _counted(task, at).having(
         poll_error=None,
+        absent_polls=0,
         capture_status=event.status,
         stop_reason=event.stop_reason or task.stop_reason,
         capture_errors=event.errors or task.capture_errors,
     )
     if event.status == "Stopped":
-        plan = (*task.cleanup_plan, *capture_commands.local_cleanup([task.download_path]))
-        task = to(task, State.DOWNLOADING).having(cleanup_plan=plan)
-        return task, _fetch(task)
+        return _stopped(task)
     if event.status == "Error":
         errors = ", ".join(event.errors) or "Azure gives no reason"
         return end(task, Outcome.FAILED, at, f"Azure reports that the capture failed: {errors}")
     return _timed_out_or_waiting(task, at)
 
 
+def _stopped(task: CaptureTask) -> Next:
+    plan = (*task.cleanup_plan, *capture_commands.local_cleanup([task.download_path]))
+    task = to(task, State.DOWNLOADING).having(cleanup_plan=plan)
+    return task, _fetch(task)
+
+
 def _poll_failed(task: CaptureTask, event: task_events.PollFailed, at: datetime) -> Next:
-    """Count a failed poll, which says nothing about the capture."""
-    return _timed_out_or_waiting(_counted(task, at).having(poll_error=event.detail), at)
+    """Count a failed poll, which says nothing about the capture unless Azure repeats that there is none."""
+    absent = task.absent_polls + 1 if event.absent else 0
+    task = _counted(task, at).having(poll_error=event.detail, absent_polls=absent)
+    if absent and absent % ABSENT_POLLS == 0:
+        return task, capture_commands.look_for_capture(task)
+    return _timed_out_or_waiting(task, at)
+
+
+def _listed(task: CaptureTask, event: task_events.CaptureListed, at: datetime) -> Next:
+    """Fetch what a capture stored that somebody else deleted."""
+    if event.exists is not False:
+        return _timed_out_or_waiting(task, at)
+    return _stopped(task.having(stop_reason="somebody else deleted the capture"))
 
 
 def _counted(task: CaptureTask, at: datetime) -> CaptureTask:
@@ -185,6 +213,8 @@ def _download_failed(task: CaptureTask, event: task_events.DownloadFailed, at: d
     attempts = "; ".join(f"attempt {n}: {error}" for n, error in enumerate(task.download_errors, 1))
     if task.capture_errors:
         attempts += f"; Azure reported {', '.join(task.capture_errors)}"
+    if task.stop_reason and task.stop_reason != "TimeExceeded":
+        attempts += f"; the capture ended early: {task.stop_reason}"
     if not event.left_a_file:
         task = _without_local_file(task)
     return end(task, Outcome.FAILED, at, f"The capture could not be downloaded: {attempts}")
@@ -315,14 +345,15 @@ _HANDLERS: dict[tuple[State, type], _Handler] = {
     (State.DETECTING, task_events.Denied): _creation_denied,
     (State.APPROVED, task_events.CaptureCreated): _created,
     (State.APPROVED, task_events.CreationFailed): _creation_failed,
+    (State.APPROVED, task_events.CaptureIdentified): _identified,
     (State.APPROVED, task_events.Denied): _creation_denied,
     (State.APPROVED, task_events.Polled): _polled_unconfirmed_creation,
     (State.APPROVED, task_events.PollFailed): _poll_unconfirmed_creation,
-    (State.FAILED, task_events.LeftoverSearched): _leftover,
     (State.PROVISIONING, task_events.Polled): _polled,
     (State.PROVISIONING, task_events.PollFailed): _poll_failed,
     (State.WAITING, task_events.Polled): _polled,
     (State.WAITING, task_events.PollFailed): _poll_failed,
+    (State.WAITING, task_events.CaptureListed): _listed,
     (State.DOWNLOADING, task_events.BlobLocated): _blob_located,
     (State.DOWNLOADING, task_events.Downloaded): _downloaded,
     (State.DOWNLOADING, task_events.DownloadFailed): _download_failed,
@@ -334,6 +365,8 @@ _HANDLERS: dict[tuple[State, type], _Handler] = {
     (State.COMPLETED, task_events.PartnerLost): _partner_lost,
     (State.COMPLETED, task_events.ComparedByPartner): _compared_by_partner,
     (State.CLEANING_UP, task_events.StepCleaned): cleanup.step_cleaned,
+    (State.CLEANING_UP, task_events.CaptureIdentified): cleanup.identified,
+    (State.CLEANING_UP, task_events.StepBusy): cleanup.step_busy,
     (State.CLEANING_UP, task_events.StepKept): cleanup.step_kept,
     **{(state, task_events.Resumed): _resumed for state in (*_RUNNING, *_RESTING)},
     **{(state, task_events.CancelRequested): _cancelled for state in (*_RUNNING, *_RESTING)},

@@ -17,7 +17,7 @@ from ghost.cloud.capture_commands import Purpose, ShellCommand, artifacts_of
 from ghost.cloud.registry import TaskRegistry
 from ghost.cloud.replies import event_of
 from ghost.cloud.requests import AUTH_MODES, AuthMode, CaptureRequest, RequestRefused, capture_request, required_text
-from ghost.cloud.resource_names import check_container, check_prefix, is_local_path, new_task_id, shown
+from ghost.cloud.resource_names import check_container, check_prefix, is_local_path, new_task_id, random_ending, shown
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, Outcome, State, Timestamps
 from ghost.cloud.task_events import Event
@@ -52,6 +52,7 @@ class CloudOrchestrator:
         local_artifact_max_age_days: float = 7,
         storage_auth_mode: AuthMode = "login",
         announce: Callable[[str], None] | None = None,
+        name_ending: Callable[[], str] = random_ending,
         search_azure_at_start: bool = True,
         approve_each: bool = False,
     ) -> None:
@@ -75,6 +76,7 @@ class CloudOrchestrator:
         self._auth_mode = storage_auth_mode
         self._announce = announce or _to_stderr
         self._approve_each = approve_each
+        self._name_ending = name_ending
         self._trace = CallTrace()
         self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
         self._untracked: list[orphans.Orphan] = []
@@ -177,6 +179,7 @@ class CloudOrchestrator:
     def _new_task(self, request: CaptureRequest, target: str) -> CaptureTask:
         now = self._clock.now()
         task_id = new_task_id(self._prefix, target, now, self._id_is_taken)
+        capture_name = f"{task_id}_{self._name_ending()}"
         task = CaptureTask(
             task_id=task_id,
             session_id=self._session_id,
@@ -185,10 +188,10 @@ class CloudOrchestrator:
             investigation_context=request.investigation_context,
             parameters=request.parameters,
             resource_group=request.group_of(target),
-            azure_operation_id=task_id,
+            azure_operation_id=capture_name,
             storage_account=request.storage_account,
             storage_container=self._container,
-            storage_blob_name=f"{task_id}.cap",
+            storage_blob_name=f"{capture_name}.cap",
             storage_auth_mode=request.storage_auth_mode,
             duration_limit_seconds=request.duration_seconds,
             size_limit_bytes=request.size_limit_bytes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ghost.azure import ErrorKind
+from ghost.azure import PROGRAM_MISSING, ErrorKind
 from ghost.cloud import preflight, task_events
 from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
@@ -19,6 +19,17 @@ from ghost.text import one_line
 # What a capture can be asked of, or that is known well enough to say why not.
 _CAPTURED = (VIRTUAL_MACHINE, SCALE_SET_INSTANCE, SCALE_SET, AKS_CLUSTER)
 
+# Azure did not begin these. Any other failure may have lost the answer of a creation that it did begin.
+_NOT_BEGUN = frozenset(
+    (
+        *(ErrorKind.LOGIN_MISSING, ErrorKind.LOGIN_EXPIRED, ErrorKind.WRONG_SUBSCRIPTION, ErrorKind.FORBIDDEN),
+        *(ErrorKind.NOT_FOUND, ErrorKind.QUOTA, ErrorKind.BAD_REQUEST),
+    )
+)
+_NO_WATCHER = "network watcher is not enabled"
+_LOCKED = "ScopeLocked"
+_BUSY = ("AnotherOperationInProgress", "AnotherOperationIsInProgress")
+
 
 def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
     """Return the event that `reply` means for `command`."""
@@ -32,7 +43,9 @@ def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
         case Purpose.CREATE:
             return _created(reply)
         case Purpose.LOOK_FOR_CAPTURE:
-            return _leftover_answer(task, reply)
+            return _listed(task, reply)
+        case Purpose.IDENTIFY:
+            return _identified(task, reply)
         case Purpose.POLL:
             return _polled(reply)
         case Purpose.LOCATE_BLOB:
@@ -51,7 +64,9 @@ def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
             )
         case Purpose.CLEAN_UP:
             if reply.succeeded or reply.absent:
-                return task_events.StepCleaned(command.step)
+                return task_events.StepCleaned(command.step, absent=not reply.succeeded)
+            if reply.azure_error is not None and reply.azure_error.code in _BUSY:
+                return task_events.StepBusy(command.step, reply.detail)
             return task_events.StepKept(command.step, reply.detail)
 
 
@@ -108,13 +123,18 @@ def _checked(task: CaptureTask, check: Check, reply: Reply) -> Event:
     return judge(check, task, reply)
 
 
+def _was_refused(reply: Reply) -> bool:
+    error = reply.azure_error
+    return reply.exit_code == PROGRAM_MISSING or (
+        error is not None and (error.kind in _NOT_BEGUN or error.code == _LOCKED or _NO_WATCHER in reply.stderr)
+    )
+
+
 def _created(reply: Reply) -> Event:
     if reply.denied:
         return task_events.Denied(reply.denial_reason)
     if not reply.succeeded:
-        cut_off = reply.error in ("timeout", "interrupted")
-        name_in_use = not cut_off and reply.azure_error is not None and reply.azure_error.kind is ErrorKind.EXISTS
-        return task_events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off, name_in_use)
+        return task_events.CreationFailed(f"Azure provisioning failed: {reply.detail}", _was_refused(reply))
     # A person may have changed the name or the place of the capture, and Azure may put it elsewhere: later commands
     # must address what exists.
     capture = _capture(reply)
@@ -135,9 +155,28 @@ def _place(capture: dict[str, Any]) -> BlobPlace | None:
     return blob_location(path) if path else None
 
 
-def _leftover_answer(task: CaptureTask, reply: Reply) -> Event:
+def _identified(task: CaptureTask, reply: Reply) -> Event:
+    """Compare target and storage path of the capture that has the task's name."""
+    capture = _capture(reply)
+    if text(capture.get("name")) is None:
+        return task_events.CaptureIdentified(exists=False if reply.absent else None)
+    target, place = text(capture.get("target")), _place(capture)
+    planned = BlobPlace(task.storage_account, task.storage_container, task.storage_blob_name)
+    wanted = task.instance.scale_set_id if task.instance else task.target_id
+    ours = place == planned and target.lower() == wanted.lower() if target and place and wanted else None
+    stored = f"{place.account}/{place.container}/{place.blob}" if place else "an unknown place"
+    return task_events.CaptureIdentified(
+        exists=True,
+        ours=ours,
+        usable=text(capture.get("provisioningState")) not in {"Failed", "Deleting", "Canceled"},
+        described=one_line(f"Azure has a capture {task.capture_name} of {target}, stored in {stored}", 400),
+        place=place,
+    )
+
+
+def _listed(task: CaptureTask, reply: Reply) -> Event:
     names = capture_names(reply)
-    return task_events.LeftoverSearched(None if names is None else task.capture_name.lower() in map(str.lower, names))
+    return task_events.CaptureListed(None if names is None else task.capture_name.lower() in map(str.lower, names))
 
 
 def _polled(reply: Reply) -> Event:

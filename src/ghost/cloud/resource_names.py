@@ -8,6 +8,7 @@ character.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,8 @@ from ghost.errors import UsageError
 from ghost.text import one_line
 
 CAPTURE_NAME_LIMIT = 80
+_ENDING_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_ENDING_LENGTH = 4
 
 _SEGMENT = r"[A-Za-z0-9_(](?:[A-Za-z0-9_.()-]*[A-Za-z0-9_)-])?"
 _RESOURCE_ID = re.compile(
@@ -184,7 +187,9 @@ def short_name(target: str) -> str:
 
 
 def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str], bool]) -> str:
-    """Return `{prefix}_{last segment}_{YYYYMMDDTHHMMSS}`, at most 80 characters, numbered if in use.
+    """Return `{prefix}_{last segment}_{YYYYMMDDTHHMMSS}`, at most 75 characters, numbered if in use.
+
+    The capture's name in Azure adds `_` and `random_ending()`.
 
     A scale set instance is named as in Azure, `{set}_{instance}`: its last segment is a number.
     """
@@ -195,11 +200,16 @@ def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str
     number = 1
     while True:
         ending = f"_{stamp}" if number == 1 else f"_{stamp}_{number}"
-        space = CAPTURE_NAME_LIMIT - len(prefix) - 1 - len(ending)
+        space = CAPTURE_NAME_LIMIT - _ENDING_LENGTH - len(f"{prefix}_{ending}_")
         candidate = f"{prefix}_{name[:space]}{ending}"
         if not taken(candidate):
             return candidate
         number += 1
+
+
+def random_ending() -> str:
+    """Return four characters that keep a capture's name apart from a colleague's of the same second."""
+    return "".join(secrets.choice(_ENDING_CHARACTERS) for _ in range(_ENDING_LENGTH))
 
 
 def shown(text: str, limit: int = 80) -> str:

@@ -127,6 +127,10 @@ class CleanupStep(_Record):
     executed: bool = False
     resource: str = ""
     kept_because: str | None = None
+    not_needed: str | None = None
+    """Why there is nothing to remove."""
+    attempts: int = 0
+    """How often Azure was busy, in one clean-up."""
 
     @property
     def name(self) -> str:
@@ -217,9 +221,15 @@ class CaptureTask(_Record):
     """The other end's capture file, during and after the comparison."""
     cleanup_plan: tuple[CleanupStep, ...] = ()
     cleanup_status: CleanupStatus | None = None
+    creation_refused: bool = False
+    """Azure refused the creation: it is not making the capture."""
+    absent_at: Moment | None = None
+    """When Azure first did not have a capture whose creation was not answered."""
     denial: Denial | None = None
     poll_count: int = 0
     max_polls: int = 20
+    absent_polls: int = 0
+    """Polls in a row for which Azure had no such capture."""
     poll_error: str | None = None
     """Why the last poll failed; None if it succeeded."""
     capture_status: str | None = None
@@ -262,7 +272,12 @@ class CaptureTask(_Record):
 
     @property
     def remaining(self) -> tuple[CleanupStep, ...]:
-        return tuple(step for step in self.cleanup_plan if not step.executed)
+        return tuple(step for step in self.cleanup_plan if not step.executed and step.not_needed is None)
+
+    @property
+    def creation_unanswered(self) -> bool:
+        """True if Azure may have made the capture, or be making it, without this task knowing."""
+        return self.timestamps.provisioned is None and any(step.in_cloud for step in self.remaining)
 
     @property
     def settled(self) -> bool:

@@ -64,15 +64,27 @@ class CaptureCreated:
 @dataclass(frozen=True)
 class CreationFailed:
     detail: str
-    cut_off: bool = False
-    """The command was stopped early: Azure may still be processing it."""
-    taken: bool = False
-    """Azure refused because a capture of that name exists, which may not be this task's."""
+    refused: bool = False
+    """Azure refused it. Otherwise the answer may be lost, and Azure may still be creating the capture."""
 
 
 @dataclass(frozen=True)
-class LeftoverSearched:
-    """After a failed creation: whether a capture of that name exists; None if unknown."""
+class CaptureIdentified:
+    """What has the capture's name in Azure, after a creation that was not confirmed."""
+
+    exists: bool | None
+    """None if unknown."""
+    ours: bool | None = None
+    """Whether target and storage path are the task's; None if Azure does not show both."""
+    usable: bool = True
+    """False if Azure failed to create it."""
+    described: str = ""
+    place: BlobPlace | None = None
+
+
+@dataclass(frozen=True)
+class CaptureListed:
+    """Whether the capture is in Azure's list; None if unknown."""
 
     exists: bool | None
 
@@ -170,6 +182,16 @@ class CleanupRequested:
 @dataclass(frozen=True)
 class StepCleaned:
     step: int
+    absent: bool = False
+    """It was not there."""
+
+
+@dataclass(frozen=True)
+class StepBusy:
+    """Another operation on the resource is in progress."""
+
+    step: int
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -186,7 +208,8 @@ Event = (
     | Checked
     | CaptureCreated
     | CreationFailed
-    | LeftoverSearched
+    | CaptureIdentified
+    | CaptureListed
     | Denied
     | Polled
     | PollFailed
@@ -203,5 +226,6 @@ Event = (
     | SessionEnded
     | CleanupRequested
     | StepCleaned
+    | StepBusy
     | StepKept
 )

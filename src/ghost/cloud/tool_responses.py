@@ -165,7 +165,7 @@ def _detail(task: CaptureTask) -> str:
 def _stop_note(task: CaptureTask) -> str:
     notes = []
     if task.stop_reason and task.stop_reason != "TimeExceeded":
-        notes.append(f"Azure stopped it before its time limit: {one_line(task.stop_reason, 80)}.")
+        notes.append(f"It stopped before its time limit: {one_line(task.stop_reason, 80)}.")
     if task.capture_errors:
         notes.append(f"Azure reported {', '.join(task.capture_errors)}.")
     return " ".join(notes)

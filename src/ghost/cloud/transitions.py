@@ -58,7 +58,7 @@ def end(
     cleanup_status: CleanupStatus | None = CleanupStatus.PENDING,
 ) -> Next:
     """End a capture; every kind of end passes through here once."""
-    if not task.cleanup_plan:
+    if not task.remaining:
         cleanup_status = CleanupStatus.SKIPPED
     target = state or _STATE_OF[outcome]
     task = task if task.state is target else to(task, target)
