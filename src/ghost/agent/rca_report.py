@@ -209,7 +209,7 @@ def _read_summary(task: dict[str, Any], shell: Shell) -> None:
     why = f"Reading the executive summary of capture {task['task_id']} for the report."
     for command in _summary_reads(task):
         response = shell.execute({"command": command, "reasoning": why})
-        if response.get("status") != "completed" or response.get("exit_code") == 0:
+        if response.get("status") == "denied" or response.get("output"):
             return
 
 
@@ -272,7 +272,9 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
     ]
     for capture in captures:
         remaining = [
-            str(step["command"]) for step in capture.task.get("cleanup_plan") or [] if not step.get("executed")
+            str(step["command"])
+            for step in capture.task.get("cleanup_plan") or []
+            if not step.get("executed") and not step.get("not_needed")
         ]
         if remaining and capture.task.get("cleanup_status") in {"partial", "pending"}:
             notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(remaining)}")
