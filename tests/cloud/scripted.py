@@ -134,6 +134,7 @@ HEALTHY: tuple[tuple[str, Answer], ...] = (
     ("packet-capture create", created),
     ("packet-capture show ", failed("ERROR: (ResourceNotFound) The capture was not found.", 3)),
     ("show-status", status("Stopped", stopReason="TimeExceeded")),
+    ("blob list", ran([])),
     ("blob download", lambda command: (write_capture(command), ran(action="user_approved"))[1]),
     ("^pcap-forensics", ran()),
     ("packet-capture delete", ran(action="user_approved")),

@@ -144,6 +144,8 @@ class SmallAzure(ScriptedShell):
             case ["az", "storage", "blob", "download", *_]:
                 Path(options["--file"]).write_bytes(b"x")
                 return ran()
+            case ["az", "storage", "blob", "list", *_]:
+                return ran([{"name": blob} for blob in sorted(self.blobs)])
             case ["az", "storage", "blob", "delete", *_]:
                 return self._drop(self.blobs, name)
             case ["rm", path] if not Path(path).exists():

@@ -14,7 +14,7 @@ from ghost.cloud import orphans
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Outcome, State
 
 from .conftest import MakeDesk
-from .scripted import START, TASK, Desk, failed, ran, refused
+from .scripted import CAPTURE, GROUP_ID, START, SUBSCRIPTION, TASK, Desk, failed, ran, refused
 
 FIELDS = {
     "kind",
@@ -26,6 +26,8 @@ FIELDS = {
     "location",
     "path",
     "age_days",
+    "owner",
+    "running",
     "command",
 }
 STEP = CleanupStep(command="rm /captures/x.cap")
@@ -69,6 +71,39 @@ def test_every_region_with_a_watcher_is_searched(desk: MakeDesk) -> None:
     assert response["orphans"][0]["command"] == "az network watcher packet-capture delete -l eastus -n ghost_x"
     assert all(orphan.keys() == FIELDS for orphan in response["orphans"])
     assert response["shell_audit_ids"] == ["s1_001", "s1_002", "s1_003"]
+
+
+def test_every_subscription_and_container_of_a_task_on_record_is_searched_and_each_thing_is_named_once(
+    desk: MakeDesk,
+) -> None:
+    """az has moved to another subscription, and the first capture and its blob were left without a plan."""
+    lost = "ghost_db-vm-01_20250115T093000_ab12"
+    other = f"{GROUP_ID}/x".replace("3f6c", "9999").removesuffix("/providers/x")
+    d = desk(
+        ("watcher list", ran([{"id": f"{other}/providers/Microsoft.Network/n/w", "location": "eastus"}])),
+        ("packet-capture list .*starts_with", ran([{"name": lost, "seconds": 60}, {"name": CAPTURE}])),
+        ("blob list", ran([{"name": f"{lost}.cap"}, {"name": f"{CAPTURE}.cap"}])),
+    )
+    d.capture()
+    commands = len(d.shell.commands)
+    d.restarted("s2")
+    scanned = d.shell.commands[commands:]
+    own = SUBSCRIPTION.rpartition("/")[2]
+    assert [f"--subscription {own}" in command for command in scanned] == [False, False, True, True, False]
+    assert "--account-name forensics --container-name captures --prefix ghost_ --auth-mode login" in scanned[-1]
+    found = {o["resource"]: o for o in d.ask("list_tasks")["orphans"]}
+    assert set(found) == {lost, CAPTURE, f"forensics/captures/{lost}.cap"}
+    assert (found[lost]["owner"], found[lost]["age_days"]) == ("unknown, of db-vm-01", 0.2)
+    assert (found[CAPTURE]["owner"], found[CAPTURE]["task_id"]) == ("session s1", TASK)
+    assert [found[name]["running"] for name in found] == [name == CAPTURE for name in found]
+
+
+@pytest.mark.parametrize(("minutes", "running"), [(0, True), (10, True), (12, False)])
+def test_a_capture_without_a_record_runs_until_its_time_limit(desk: MakeDesk, minutes: int, running: bool) -> None:
+    d = desk(("packet-capture list", ran([{"name": CAPTURE, "seconds": 60}])))
+    d.clock.sleep(60 * minutes)
+    d.restarted()
+    assert [o["running"] for o in d.ask("list_tasks")["orphans"]] == [running]
 
 
 def test_looking_for_orphans_runs_once_and_only_reads(desk: MakeDesk) -> None:

@@ -151,12 +151,12 @@ def whole_life(task: CaptureTask, creation: ShellCommand) -> list[str]:
     ]
 
 
-def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
+def list_captures_of_prefix(location: str, prefix: str, subscription: str | None) -> ShellCommand:
     """Return the command that lists Ghost's captures only: a region may hold thousands, and the shell truncates long
     lists.
     """
-    query = f"[?starts_with(name,'{prefix}_')].{{name:name,provisioningState:provisioningState}}"
-    words = [*_PACKET_CAPTURE, "list", "-l", location, "--query", query, "-o", "json"]
+    query = f"[?starts_with(name,'{prefix}_')].{{name:name,seconds:timeLimitInSeconds}}"
+    words = [*_PACKET_CAPTURE, "list", "-l", location, *_of(subscription), "--query", query, "-o", "json"]
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join(words),
@@ -174,8 +174,19 @@ def look_for_capture(task: CaptureTask) -> ShellCommand:
     )
 
 
-def list_watchers() -> ShellCommand:
-    words = ["az", "network", "watcher", "list", "--query", "[].{name:name,location:location}", "-o", "json"]
+def list_blobs_of_prefix(account: str, container: str, auth_mode: str, prefix: str) -> ShellCommand:
+    words = ["az", "storage", "blob", "list", "--account-name", account, "--container-name", container]
+    words += ["--prefix", f"{prefix}_", "--auth-mode", auth_mode, "--query", "[].{name:name}", "-o", "json"]
+    return ShellCommand(
+        Purpose.LOOK_FOR_CAPTURE,
+        shlex.join(words),
+        f"Left-overs: looking for {prefix}_* blobs that an earlier session may have left.",
+    )
+
+
+def list_watchers(subscription: str | None) -> ShellCommand:
+    query = "[].{id:id,location:location}"
+    words = ["az", "network", "watcher", "list", *_of(subscription), "--query", query, "-o", "json"]
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join(words),
@@ -262,24 +273,27 @@ def clean_up(task: CaptureTask, step: int) -> ShellCommand:
 
 def cloud_cleanup(task: CaptureTask) -> tuple[CleanupStep, ...]:
     """Return the cleanup steps: capture first, then its blob. Registered before the capture is created."""
-    blob = ["az", "storage", "blob", "delete", "--account-name", task.storage_account]
-    blob += ["--container-name", task.storage_container, "--name", task.storage_blob_name]
-    blob += ["--auth-mode", task.storage_auth_mode]
     return (
         CleanupStep(
             command=delete_capture(task.location or "", task.capture_name, task.subscription),
             resource=f"packet capture {task.capture_name}",
         ),
         CleanupStep(
-            command=shlex.join(blob),
+            command=delete_blob(
+                task.storage_account, task.storage_container, task.storage_blob_name, task.storage_auth_mode
+            ),
             resource=f"blob {task.storage_account}/{task.storage_container}/{task.storage_blob_name}",
         ),
     )
 
 
 def delete_capture(location: str, name: str, subscription: str | None = None) -> str:
-    words = [*_PACKET_CAPTURE, "delete", "-l", location, "-n", name]
-    return shlex.join([*words, "--subscription", subscription] if subscription else words)
+    return shlex.join([*_PACKET_CAPTURE, "delete", "-l", location, "-n", name, *_of(subscription)])
+
+
+def delete_blob(account: str, container: str, name: str, auth_mode: str) -> str:
+    words = ["az", "storage", "blob", "delete", "--account-name", account, "--container-name", container]
+    return shlex.join([*words, "--name", name, "--auth-mode", auth_mode])
 
 
 def remove_file(path: str) -> str:
@@ -338,7 +352,11 @@ _CLEANUP_REASONS = {
 
 def in_subscription(task: CaptureTask) -> list[str]:
     """Return the subscription arguments: those of the target's full id, whatever subscription az uses."""
-    return ["--subscription", task.subscription] if task.subscription else []
+    return _of(task.subscription)
+
+
+def _of(subscription: str | None) -> list[str]:
+    return ["--subscription", subscription] if subscription else []
 
 
 def _by_id(target: str) -> bool:

@@ -88,9 +88,9 @@ class CloudOrchestrator:
     def search_azure(self) -> None:
         """Look for captures left behind in each region; `list_tasks` tells of them."""
         self._trace = CallTrace()
-        scan = orphans.scan_azure(self._execute, self._prefix)
-        self._untracked = orphans.untracked(scan, self._registry.unsettled())
-        self._scan_warnings = scan.warnings
+        scan = orphans.scan_azure(self._execute, self._prefix, self._registry.all())
+        self._untracked = orphans.untracked(scan, self._registry.unsettled(), self._clock.now())
+        self._scan_warnings = tuple(scan.warnings)
         self._scan_audit_ids = self._trace.audit_ids
         for warning in scan.warnings:
             self._warn(warning)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from ghost.cloud import capture_commands
 from ghost.cloud.capture_commands import ShellCommand
 from ghost.cloud.preflight_results import capture_names, why_not_listed
-from ghost.cloud.resource_names import is_capture_name, is_location
+from ghost.cloud.resource_names import begun_at, is_blob_name, is_capture_name, is_location, subscription_of
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, CleanupStatus, State
 
@@ -23,6 +23,7 @@ ABANDONED = "abandoned_task"
 NEEDS_CLEANUP = "needs_cleanup"
 PARTIALLY_CLEANED = "partially_cleaned"
 UNTRACKED = "untracked_azure"
+UNTRACKED_BLOB = "untracked_blob"
 STALE_FILE = "stale_local_file"
 
 # What the capture engine writes, and the capture itself.
@@ -50,6 +51,10 @@ class Orphan:
     location: str | None = None
     path: str | None = None
     age_days: float | None = None
+    owner: str | None = None
+    """Who began it: a session, or the target in its name."""
+    running: bool = False
+    """The capture may still be recording."""
     command: str | None = None
     """Removal command for an orphan that no cleanup plan covers; RISKY, so a person decides."""
 
@@ -100,53 +105,148 @@ def _of_task(kind: str, task: CaptureTask, now: datetime) -> Orphan:
         location=task.location,
         path=task.local_pcap_path,
         age_days=None if seconds is None else round(seconds / 86_400, 1),
+        owner=f"session {task.session_id}",
+        running=task.active and task.state in _RECORDING and seconds is not None and seconds < _longest(task),
     )
 
 
+_RECORDING = frozenset({State.APPROVED, State.PROVISIONING, State.WAITING})
+_STARTING = timedelta(minutes=10)
+"""For approval and creation, before the recording begins."""
+LONGEST_SECONDS = 18_000
+"""Azure's limit, which a capture has whose own is not shown."""
+
+
+def _longest(task: CaptureTask) -> float:
+    return task.duration_limit_seconds + _STARTING.total_seconds()
+
+
 @dataclass(frozen=True)
+class FoundCapture:
+    subscription: str | None
+    """None is az's current one."""
+    location: str
+    name: str
+    seconds: int
+    """Its time limit."""
+
+
+@dataclass(frozen=True)
+class FoundBlob:
+    account: str
+    container: str
+    auth_mode: str
+    name: str
+
+
+@dataclass
 class AzureScan:
-    """Layer 2: every capture with Ghost's prefix, in every region with a network watcher."""
+    """Layer 2: every capture and blob with Ghost's prefix, in each place that a session used."""
 
-    captures: tuple[tuple[str, str], ...] = ()
-    """(location, name)"""
-    warnings: tuple[str, ...] = ()
+    captures: list[FoundCapture] = field(default_factory=list)
+    blobs: list[FoundBlob] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
-def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureScan:
-    reply = execute(capture_commands.list_watchers())
-    watchers = reply.value
-    if not isinstance(watchers, list):
-        return AzureScan(warnings=(f"Azure was not searched for captures that earlier sessions left: {reply.detail}",))
-    captures: list[tuple[str, str]] = []
-    warnings: list[str] = []
-    if reply.cut or any(not isinstance(watcher, dict) for watcher in watchers):
-        warnings.append("the list of network watchers was truncated: some regions were not searched")
-    regions = {str(watcher.get("location")) for watcher in watchers if isinstance(watcher, dict)}
-    for location in sorted(filter(is_location, regions)):
-        reply = execute(capture_commands.list_captures_of_prefix(location, prefix))
+def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str, used: Iterable[CaptureTask] = ()) -> AzureScan:
+    """Search az's subscription and those of the tasks `used`, and the containers of these tasks."""
+    scan = AzureScan()
+    used = list(used)
+    current = _scan_subscription(execute, prefix, None, scan)
+    known = {subscription_of(task.target_id or task.target) for task in used}
+    for subscription in sorted(filter(None, known - {current})):
+        _scan_subscription(execute, prefix, subscription, scan)
+    places = {(task.storage_account, task.storage_container, task.storage_auth_mode) for task in used}
+    for account, container, auth_mode in sorted(place for place in places if place[0]):
+        reply = execute(capture_commands.list_blobs_of_prefix(account, container, auth_mode, prefix))
         names = capture_names(reply)
-        if names is None:
-            warnings.append(
+        if names is None and not reply.absent:
+            scan.warnings.append(f"container {account}/{container} was not searched for blobs: {why_not_listed(reply)}")
+        found = (name for name in names or [] if name.startswith(f"{prefix}_"))
+        scan.blobs += [FoundBlob(account, container, auth_mode, name) for name in found]
+    return scan
+
+
+def _scan_subscription(
+    execute: Callable[[ShellCommand], Reply], prefix: str, subscription: str | None, scan: AzureScan
+) -> str | None:
+    """Add what a subscription holds to `scan`, and return its id."""
+    reply = execute(capture_commands.list_watchers(subscription))
+    watchers = reply.value
+    which = f"subscription {subscription}" if subscription else "Azure"
+    if not isinstance(watchers, list):
+        scan.warnings.append(f"{which} was not searched for captures that earlier sessions left: {reply.detail}")
+        return None
+    if reply.cut or any(not isinstance(watcher, dict) for watcher in watchers):
+        scan.warnings.append("the list of network watchers was truncated: some regions were not searched")
+    watchers = [watcher for watcher in watchers if isinstance(watcher, dict)]
+    for location in sorted(filter(is_location, {str(watcher.get("location")) for watcher in watchers})):
+        reply = execute(capture_commands.list_captures_of_prefix(location, prefix, subscription))
+        if capture_names(reply) is None:
+            scan.warnings.append(
                 f"region {location} was not searched for captures that earlier sessions left: {why_not_listed(reply)}"
             )
             continue
-        captures += [(location, name) for name in names if name.startswith(f"{prefix}_")]
-    return AzureScan(tuple(captures), tuple(warnings))
+        for row in reply.value:
+            name, seconds = row.get("name"), row.get("seconds")
+            if isinstance(name, str) and name.startswith(f"{prefix}_"):
+                limit = seconds if isinstance(seconds, int) else LONGEST_SECONDS
+                scan.captures.append(FoundCapture(subscription, location, name, limit))
+    return next((subscription_of(str(watcher.get("id"))) for watcher in watchers), None)
 
 
-def untracked(scan: AzureScan, tasks: Iterable[CaptureTask]) -> list[Orphan]:
-    """Return captures in Azure that no task will remove."""
-    covered = {task.capture_name.lower() for task in tasks if task.active or task.remaining}
-    return [
+def untracked(scan: AzureScan, tasks: Iterable[CaptureTask], now: datetime) -> list[Orphan]:
+    """Return captures and blobs in Azure that no task will remove. Captures come first: one may be writing its blob."""
+    tasks = [task for task in tasks if task.active or task.remaining]
+    covered = {task.capture_name.lower() for task in tasks}
+    found = {capture.name.lower(): capture for capture in reversed(scan.captures)}
+    captures = [
         Orphan(
             kind=UNTRACKED,
-            resource=name,
-            location=location,
-            command=capture_commands.delete_capture(location, name) if is_capture_name(name) else None,
+            resource=capture.name,
+            location=capture.location,
+            command=capture_commands.delete_capture(capture.location, capture.name, capture.subscription)
+            if is_capture_name(capture.name)
+            else None,
+            running=_may_run(capture, now),
+            **_by_name(capture.name, now),
         )
-        for location, name in scan.captures
-        if name.lower() not in covered
+        for name, capture in sorted(found.items())
+        if name not in covered
     ]
+    covered_blobs = {task.storage_blob_name for task in tasks}
+    recording = {f"{capture.name}.cap" for capture in found.values() if _may_run(capture, now)}
+    blobs = [
+        Orphan(
+            kind=UNTRACKED_BLOB,
+            resource=f"{blob.account}/{blob.container}/{blob.name}",
+            command=capture_commands.delete_blob(blob.account, blob.container, blob.name, blob.auth_mode)
+            if is_blob_name(blob.name)
+            else None,
+            running=blob.name in recording,
+            **_by_name(blob.name, now),
+        )
+        for blob in scan.blobs
+        if blob.name not in covered_blobs
+    ]
+    return captures + blobs
+
+
+def _may_run(capture: FoundCapture, now: datetime) -> bool:
+    begun = begun_at(capture.name)
+    return begun is not None and now < begun + _STARTING + timedelta(seconds=capture.seconds)
+
+
+def _by_name(name: str, now: datetime) -> dict[str, Any]:
+    """Return owner and age as the name shows them."""
+    begun = begun_at(name)
+    if begun is None:
+        return {}
+    target = name[: name.index(f"_{begun:%Y%m%dT%H%M%S}")].partition("_")[2]
+    return {
+        "owner": f"unknown, of {target}",
+        "age_days": round(max(0.0, (now - begun).total_seconds()) / 86_400, 1),
+    }
 
 
 def stale_files(directory: Path, prefix: str, now: datetime, max_age_days: float) -> list[Orphan]:
@@ -171,4 +271,4 @@ def stale_files(directory: Path, prefix: str, now: datetime, max_age_days: float
 
 def _stale(path: Path, age_days: float) -> Orphan:
     command = capture_commands.remove_file(str(path)) if str(path).isprintable() else None
-    return Orphan(kind=STALE_FILE, path=str(path), age_days=round(age_days, 1), command=command)
+    return Orphan(kind=STALE_FILE, path=str(path), age_days=round(age_days, 1), owner="this machine", command=command)

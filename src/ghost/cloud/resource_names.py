@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from ghost.errors import UsageError
@@ -43,6 +43,7 @@ _ENDPOINT = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?(?::[0-9]
 _PLACEHOLDER = re.compile(r"\[AZURE_RESOURCE_[0-9]{1,9}\]")
 _MACHINE = re.compile(r"\[MACHINE_[0-9]{1,9}\]")
 _PREFIX = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,18}[A-Za-z0-9])?")
+_STAMP = re.compile(r"_([0-9]{8}T[0-9]{6})(?:_[0-9]{1,3})?(?:_[a-z0-9]{4})?\Z")
 _GROUP_PUNCTUATION = frozenset("_-.()")
 
 
@@ -205,6 +206,15 @@ def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str
         if not taken(candidate):
             return candidate
         number += 1
+
+
+def begun_at(name: str) -> datetime | None:
+    """Return the time in the name of a capture, blob or file of Ghost's, with or without a random ending."""
+    match = _STAMP.search(name.removesuffix(".cap"))
+    try:
+        return datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if match else None
+    except ValueError:
+        return None
 
 
 def random_ending() -> str:
