@@ -28,7 +28,7 @@ from ghost.net import groups_from_effective_nsg, routes_from_effective_table
 from ghost.text import one_line
 
 _AGENT = re.compile(r"NetworkWatcherAgent(Linux|Windows)$|^AzureNetworkWatcherExtension$", re.IGNORECASE)
-_NO_WATCHER = re.compile(
+NO_WATCHER = re.compile(
     r"network watcher is not enabled|NetworkWatcherNotEnabled|NetworkWatcherNotFound|NetworkWatcherDoesNotExist",
     re.IGNORECASE,
 )
@@ -55,7 +55,7 @@ def why_not_listed(reply: Reply) -> str:
 
 
 def lists_no_watcher(reply: Reply) -> bool:
-    return not reply.succeeded and _NO_WATCHER.search(reply.stderr) is not None
+    return not reply.succeeded and NO_WATCHER.search(reply.stderr) is not None
 
 
 # --- the machine -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from ghost.azure import PROGRAM_MISSING, ErrorKind
 from ghost.cloud import preflight, task_events
 from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
-from ghost.cloud.preflight_results import capture_names, judge, usable_id
+from ghost.cloud.preflight_results import NO_WATCHER, capture_names, judge, usable_id
 from ghost.cloud.resource_names import BlobPlace, blob_location, is_capture_name, is_location
 from ghost.cloud.shell_reply import Reply, text
 from ghost.cloud.target_detection import AKS_CLUSTER, SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE
@@ -26,7 +26,6 @@ _NOT_BEGUN = frozenset(
         *(ErrorKind.NOT_FOUND, ErrorKind.QUOTA, ErrorKind.BAD_REQUEST),
     )
 )
-_NO_WATCHER = "network watcher is not enabled"
 _LOCKED = "ScopeLocked"
 _BUSY = ("AnotherOperationInProgress", "AnotherOperationIsInProgress")
 
@@ -126,7 +125,8 @@ def _checked(task: CaptureTask, check: Check, reply: Reply) -> Event:
 def _was_refused(reply: Reply) -> bool:
     error = reply.azure_error
     return reply.exit_code == PROGRAM_MISSING or (
-        error is not None and (error.kind in _NOT_BEGUN or error.code == _LOCKED or _NO_WATCHER in reply.stderr)
+        error is not None
+        and (error.kind in _NOT_BEGUN or error.code == _LOCKED or NO_WATCHER.search(reply.stderr) is not None)
     )
 
 
