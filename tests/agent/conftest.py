@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,6 +53,7 @@ class Desk:
 
     answers: list[str | None] = field(default_factory=list)
     choices: list[str | None] = field(default_factory=list)
+    offered: list[list[str]] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     results: list[tuple[ToolCall, dict[str, Any]]] = field(default_factory=list)
 
@@ -69,6 +70,11 @@ class Desk:
 
     def choose(self, question: str, choices: dict[str, str]) -> str | None:
         return self.choices.pop(0) if self.choices else None
+
+    def choose_each(self, question: str, items: Sequence[str]) -> list[bool] | None:
+        self.offered.append(list(items))
+        answer = self.choices.pop(0) if self.choices else None
+        return [letter == "y" for letter in answer] if answer else None
 
 
 @dataclass

@@ -26,7 +26,12 @@ def offered(bench, choices: list[str | None], cleanup_status: str = "completed")
     )
     investigation = bench.investigation([turn("")])
     warnings = choose_and_clean(
-        find_orphans(orchestrator), orchestrator, investigation.shell, investigation.session, Desk(choices=choices)
+        find_orphans(orchestrator),
+        orchestrator,
+        investigation.shell,
+        investigation.session,
+        Desk(choices=choices),
+        bench.root,
     )
     intents = [request["intent"] for request in orchestrator.requests]
     return warnings, intents, investigation.session
@@ -35,7 +40,7 @@ def offered(bench, choices: list[str | None], cleanup_status: str = "completed")
 NAMES = ["ghost_vm_1", "ghost_vm_2", "/w/ghost_x.cap", "ghost_$(x)"]
 
 
-@pytest.mark.parametrize("choice", ["s", None])
+@pytest.mark.parametrize("choice", ["", None])
 def test_skipped_or_with_nobody_there_nothing_is_deleted_and_all_is_noted(bench, choice):
     warnings, intents, session = offered(bench, [choice])
     assert (warnings, intents, bench.ran) == ([], ["list_tasks"], [])
@@ -50,8 +55,8 @@ def test_every_deletion_asks_through_the_gate_and_what_is_left_is_said(bench):
         return HitlDecision("deny")
 
     bench.decide = decide
-    warnings, intents, session = offered(bench, ["c"], cleanup_status="partial")
-    assert intents == ["list_tasks", "cleanup_task"]
+    warnings, intents, session = offered(bench, ["yyyy"], cleanup_status="partial")
+    assert intents == ["list_tasks", "cleanup_task", "list_tasks"]
     assert asked == [ORPHANS[1]["command"], ORPHANS[2]["command"]]
     assert bench.ran == []
     assert len(warnings) == 4
@@ -59,8 +64,8 @@ def test_every_deletion_asks_through_the_gate_and_what_is_left_is_said(bench):
 
 
 def test_reviewing_takes_only_those_that_were_chosen(bench):
-    _, intents, session = offered(bench, ["r", "y", "n", "n", "n"])
-    assert intents == ["list_tasks", "cleanup_task"]
+    _, intents, session = offered(bench, ["ynnn"])
+    assert intents == ["list_tasks", "cleanup_task", "list_tasks"]
     assert bench.ran == []
     assert session.manual_cleanup_pending == NAMES[1:]
 
@@ -76,7 +81,30 @@ def test_who_approves_the_deletion_of_an_unknown_capture_reads_that_it_may_be_a_
 
     shell, orchestrator = Reasons(), NoCaptures({"list_tasks": {"orphans": ORPHANS[1:3]}})
     session = bench.investigation([turn("")]).session
-    choose_and_clean(find_orphans(orchestrator), orchestrator, shell, session, Desk(choices=["c"]))
+    choose_and_clean(find_orphans(orchestrator), orchestrator, shell, session, Desk(choices=["yy"]), bench.root)
     assert all(why.startswith("Clean-up of what earlier sessions left: 2 resources.") for why in shell.of.values())
     assert "colleague" in shell.of[ORPHANS[1]["command"]]
     assert "colleague" not in shell.of[ORPHANS[2]["command"]]
+
+
+def test_what_was_declined_is_noted_and_asked_no_more_and_what_may_record_is_never_offered(bench):
+    running = {"kind": "abandoned_task", "task_id": "ghost_vm_9", "command": None, "running": True}
+    shown = {**ORPHANS[0], "owner": "session s1", "age_days": 2.5}
+    orchestrator = NoCaptures({"list_tasks": {"orphans": [shown, running, ORPHANS[2]]}})
+    investigation = bench.investigation([turn("")])
+    desk = Desk(choices=["nn"])
+    for _ in range(2):
+        orphans = find_orphans(orchestrator)
+        choose_and_clean(orphans, orchestrator, investigation.shell, investigation.session, desk, bench.root)
+        assert investigation.session.manual_cleanup_pending == [o.name for o in orphans]
+    assert desk.offered == [
+        [
+            "ghost_vm_1 (finished captures that were not cleaned up, session s1, 2.5 days old)",
+            "/w/ghost_x.cap (old ghost_* files on this machine)",
+        ]
+    ]
+    orchestrator.answers["list_tasks"]["orphans"].append(ORPHANS[1])
+    choose_and_clean(
+        find_orphans(orchestrator), orchestrator, investigation.shell, investigation.session, desk, bench.root
+    )
+    assert desk.offered[1:] == [["ghost_vm_2 (ghost_* captures in Azure without a record here)"]]

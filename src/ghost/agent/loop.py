@@ -38,6 +38,8 @@ class Console(Protocol):
 
     def choose(self, question: str, choices: dict[str, str]) -> str | None: ...
 
+    def choose_each(self, question: str, items: Sequence[str]) -> list[bool] | None: ...
+
 
 class HasHead(Protocol):
     @property

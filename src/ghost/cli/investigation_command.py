@@ -202,7 +202,7 @@ class _Run:
         try:
             orphans = of_this_network(find_orphans(orchestrator), self.workspace, self.session, self.narration)
             of = "on record from earlier sessions"
-            offer_orphans(orphans, orchestrator, shell, self.session, self.narration, of)
+            offer_orphans(orphans, orchestrator, shell, self.session, self.narration, of, self.workspace.audit_dir)
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
             if not conversation:
                 symptom = self.session.symptom = self.session.symptom or hide(self._asked_symptom())
@@ -365,8 +365,9 @@ class _Run:
         if self.session.active_task_ids:
             before = set(self._evidence())
             orchestrator.search_azure()
-            found = [orphan for orphan in find_orphans(orchestrator) if orphan.kind == UNTRACKED]
-            offer_orphans(found, orchestrator, shell, self.session, self.narration, "in Azure without a record")
+            found = [orphan for orphan in find_orphans(orchestrator) if orphan.kind in UNTRACKED]
+            where = "in Azure without a record"
+            offer_orphans(found, orchestrator, shell, self.session, self.narration, where, self.workspace.audit_dir)
             self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
 
     def _tell_session(self) -> None:

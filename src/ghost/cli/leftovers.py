@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from ghost.agent import ORPHAN_KINDS, Orphan, Session, Workspace, choose_and_clean, load_session
@@ -11,7 +12,7 @@ from ghost.cli.narration import NarratedShell, Narration
 from ghost.cloud import CloudOrchestrator
 from ghost.errors import GhostError
 
-UNTRACKED: Final = "untracked_azure"
+UNTRACKED: Final = frozenset({"untracked_azure", "untracked_blob"})
 
 
 def of_this_network(
@@ -47,6 +48,7 @@ def offer_orphans(
     session: Session,
     narration: Narration,
     where: str,
+    audit_dir: Path,
 ) -> None:
     if not orphans:
         narration.detail(f"[OK] No captures are left {where}.")
@@ -54,5 +56,10 @@ def offer_orphans(
         of_kind = [o for o in orphans if o.kind == kind]
         if of_kind:
             narration.line(f"  [{len(of_kind)}] {words}: {', '.join(o.name for o in of_kind[:5])}")
-    for warning in choose_and_clean(orphans, orchestrator, shell, session, narration):
+    for orphan in orphans:
+        if orphan.is_running:
+            narration.line(f"  {orphan} may still be recording: it is not offered for deletion.", style="yellow")
+    for warning in choose_and_clean(orphans, orchestrator, shell, session, narration, audit_dir):
         narration.line(f"  [WARN] {warning}", style="yellow")
+    if any(o.kind in UNTRACKED and o.name not in session.manual_cleanup_pending for o in orphans):
+        orchestrator.search_azure()  # so that nobody is told of what was deleted

@@ -224,6 +224,26 @@ class Narration:
         except EOFError:
             return None
 
+    def choose_each(self, question: str, items: Sequence[str]) -> list[bool] | None:
+        """Ask once for a yes or no for each item; None if nobody answers or the answer is left for later."""
+        listed = "\n".join([question, *(f"  {number}. {item}" for number, item in enumerate(items, 1))])
+        self.event("question", text=listed)
+        answer = self._each(listed, len(items)) if self._interactive else None
+        self.event("answer", text=answer)
+        return [letter == "y" for letter in answer] if answer else None
+
+    def _each(self, listed: str, count: int) -> str | None:
+        self.line(listed)
+        form = "y or n for all" + (f", or {count} letters for each in turn" if count > 1 else "")
+        try:
+            while True:
+                answer = self._read(f"{form}; Enter: ask next time > ").strip().lower()
+                answer = answer * count if len(answer) == 1 else answer
+                if not answer or (len(answer) == count and set(answer) <= {"y", "n"}):
+                    return answer or None
+        except EOFError:
+            return None
+
     def ran(self, response: dict[str, Any], command: str, reason: str) -> None:
         """Show a command that ended: one line, and what a program that failed said."""
         classification = str(response.get("classification"))
