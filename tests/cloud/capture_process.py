@@ -6,7 +6,7 @@ itself with SIGKILL before or after the command that it is told. The fork only s
 shared with it that began before. Answers one line each: how the process ended, negative for a signal.
 
     {"workspace": DIR, "session": "s1", "target": "web-vm-01", "account": NAME,
-     "kill": [part of a command, how many of them, "before" | "after"] | null}
+     "kill": [part of a command, how many of them, "before" | "after" | "during"] | null}
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ from ghost.shell import HitlDecision, SafeExecShell
 from tests.lab import in_process
 
 ENDED = {"task_completed", "task_failed", "task_cancelled", "task_timed_out"}
+
+
+AZURE_TAKES_SECONDS = 0.2
+"""120 on the lab's clock."""
 
 
 class KillingShell:
@@ -39,6 +44,12 @@ class KillingShell:
         due = self._count == 0 and self._part in request["command"]
         if due and self._moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
+        if due and self._moment == "during" and os.fork() > 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if due and self._moment == "during":  # the request is under way: Azure carries it out later
+            time.sleep(AZURE_TAKES_SECONDS)
+            self._shell.execute(request)
+            os._exit(0)
         response = self._shell.execute(request)
         if due and self._moment == "after":
             os.kill(os.getpid(), signal.SIGKILL)

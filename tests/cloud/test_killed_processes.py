@@ -11,6 +11,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -152,6 +153,30 @@ def test_a_life_through_a_kill_at_every_command(tmp_path: Path, processes: Captu
     assert len(known) == (1 if target == "web-vm-01" else 2)
     registry = TaskRegistry(workspace / "audit", "reader", print)
     assert {(task.state, task.outcome) for task in registry.all()} == {(State.DONE, "completed")}
+
+
+def test_a_process_killed_while_azure_creates_the_capture_leaves_nothing_unseen(
+    tmp_path: Path, processes: CaptureProcesses
+) -> None:
+    scenario = load_scenario("blocked-port")
+    for number in sample(range(20), 3):
+        workspace = tmp_path / str(number)
+        start(scenario, workspace / "lab", speed=600.0)
+        account = scenario.world.storage_accounts[0].name
+        order = {"workspace": str(workspace), "session": "s1", "target": "web-vm-01", "account": account}
+        assert processes.run(**order, kill=("packet-capture create", 1, "during")) == -9
+        desk = orchestrator(workspace, "s2")
+        (task,) = (orphan["task_id"] for orphan in desk.orchestrate({"intent": "list_tasks"})["orphans"])
+        early = desk.orchestrate({"intent": "cleanup_task", "task_id": task})
+        assert early["cleanup_status"] in {"partial", "completed"}  # before or after Azure made it
+        deadline = time.monotonic() + 30
+        while not held(workspace) and early["cleanup_status"] == "partial" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        reopen(workspace / "lab").clock.sleep(180)
+        desk = orchestrator(workspace, "s3")
+        found = {orphan["task_id"] for orphan in desk.orchestrate({"intent": "list_tasks"})["orphans"]}
+        assert set(map(task_of, held(workspace))) <= found
+        assert_it_removes_all(desk, workspace, found)
 
 
 def test_at_least_fifty_processes_are_killed() -> None:
