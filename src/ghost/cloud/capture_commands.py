@@ -148,6 +148,7 @@ def whole_life(task: CaptureTask, creation: ShellCommand) -> list[str]:
         creation.command,
         *[download(task).command] * ATTEMPTS,
         *[command for command in removal for _ in range(ATTEMPTS)],
+        remove_file(task.download_path),
     ]
 
 
