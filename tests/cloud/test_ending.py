@@ -182,3 +182,24 @@ def test_a_denial_that_an_interrupted_call_did_not_return_is_told_by_the_check_o
     assert (told["status"], told["user_denied"]) == ("task_cancelled", True)
     assert told["denial_reason"] == "not in production"
     assert told["shell_audit_ids"] == first["shell_audit_ids"][-1:]
+
+
+@pytest.mark.parametrize("place", ["link", "directory", "elsewhere", "another name"])
+def test_only_a_regular_file_of_a_task_directly_among_the_captures_is_removed(desk: MakeDesk, place: str) -> None:
+    d = desk()
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    path = d.directory / "captures" / f"{TASK}.cap"
+    if place in ("link", "directory"):
+        path.unlink()
+        path.symlink_to("/etc/passwd") if place == "link" else path.mkdir()
+    else:
+        other = "captures/mine.cap" if place == "another name" else f"audit/{TASK}.cap"
+        d.orchestrator.registry_path.write_text(
+            d.orchestrator.registry_path.read_text().replace(f"rm {path}", f"rm {d.directory / other}")
+        )
+        d.restarted()
+    response = d.ask("cleanup_task", task_id=TASK)
+    assert (response["cleanup_status"], len(response["not_cleaned"])) == ("partial", 1)
+    assert any("remove it yourself" in line for line in d.said)
+    assert not d.shell.matching("^rm ")

@@ -7,6 +7,8 @@ command. It starts no program and reads no capture: both are the shell's.
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -313,10 +315,26 @@ class CloudOrchestrator:
                 private_dir(Path(task.capture_dir))
             except RecordError as error:
                 return task, task_events.DownloadFailed(str(error))
+        if command.purpose is Purpose.CLEAN_UP and (why := self._why_kept(task, command.step)):
+            return task, task_events.StepKept(command.step, why)
         reply = self._execute(command)
         if reply.audit_id is not None:
             task = task.having(shell_audit_ids=(*task.shell_audit_ids, reply.audit_id))
         return task, self._with_local_facts(task, event_of(task, command, reply))
+
+    def _why_kept(self, task: CaptureTask, step: int) -> str | None:
+        """Return why a local file is none that Ghost removes: a record may name any path."""
+        words = shlex.split(task.cleanup_plan[step].command)
+        if words[0] != "rm":
+            return None
+        path = Path(words[1])
+        if path.parent != self._capture_dir:
+            return f"it is not directly in {self._capture_dir}: remove it yourself"
+        if not any(self._registry.holds(path.name[: match.start()]) for match in re.finditer("[._]", path.name)):
+            return "it is not named after a capture on record: remove it yourself"
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            return "it is not a regular file: remove it yourself"
+        return None
 
     def _with_local_facts(self, task: CaptureTask, event: Event) -> Event:
         """Add the resulting local files to a download or analysis event."""
