@@ -351,7 +351,7 @@ def test_on_a_terminal_a_denial_with_its_reason_reaches_the_report(tmp_path):
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == INCONCLUSIVE
-    assert "CLASSIFICATION: RISKY" in screen
+    assert "A plan: these 5 commands may run as they stand" in screen
     session = re.search(r"Session: (ghost_\w+)", screen).group(1)
     report = json.loads((tmp_path / "audit" / f"ghost_rca_{session}.json").read_text())
     assert {row["layer"]: row["status"] for row in report["coverage"]}["wire"] == "not_verified"

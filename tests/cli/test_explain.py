@@ -19,8 +19,8 @@ def test_explain_prints_parse_rule_and_the_way_to_be_safe(capsys: pytest.Capture
     assert lines["operators"].strip() == "|"
     assert lines["then"].strip() == "sort"
     assert lines["classification"].strip() == "RISKY"
-    assert lines["rule"].strip() == "pattern: operator"
-    assert lines["how to be SAFE"].strip().startswith("This would be SAFE: ping -c 4 -4 10.0.0.1 -W 2  (")
+    assert lines["rule"].strip() == "ping: option '-f'"
+    assert lines["how to be SAFE"].strip().startswith("This would be SAFE: ping -4 10.0.0.1 -W 2 | sort  (")
 
 
 def test_explain_prints_what_a_safe_command_runs_with(capsys: pytest.CaptureFixture[str]) -> None:

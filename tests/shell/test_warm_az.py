@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from rich.console import Console
@@ -89,10 +90,10 @@ class Session:
 
     def __init__(self, az: Path, place: Path, environment: dict[str, str]) -> None:
         directories = ["/usr/bin", "/bin"]
-        os.environ["GHOST_AZ"] = str(az)
-        self.shell = SafeExecShell(
-            "s1", audit_dir=place, program_dirs=directories, own_az=True, environment=environment
-        )
+        with mock.patch.dict(os.environ, GHOST_AZ=str(az)):
+            self.shell = SafeExecShell(
+                "s1", audit_dir=place, program_dirs=directories, own_az=True, environment=environment
+            )
 
     def ask(self, command: str) -> tuple[Any, ...]:
         got = self.shell.execute({"command": command, "reasoning": "to see"})
