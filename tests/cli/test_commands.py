@@ -277,7 +277,7 @@ def test_a_single_commands_records_are_shown_and_verified_by_their_id(tmp_path):
 
 def test_a_record_edited_with_its_head_is_found_by_the_head_that_was_printed(tmp_path):
     printed = ghost("shell", "run", "rm -rf /", cwd=tmp_path).stderr
-    head = re.search(r"^\[Shell\] audit head (1:[0-9a-f]{64})$", printed, re.M)[1]
+    head = re.search(r"^\[Shell\] audit head (1:[0-9a-f]{64}) of shell_\w+$", printed, re.M)[1]
     told = ghost("audit", "verify", "last", "--head", head, cwd=tmp_path)
     assert told.returncode == 0
     assert f"OK    given head: 1 record with the hash {head[2:]}\n" in told.stdout

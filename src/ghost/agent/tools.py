@@ -33,7 +33,7 @@ from ghost.agent.turns import with_real_values
 from ghost.brain import ToolCall, ToolResult
 from ghost.errors import RecordError
 from ghost.records import Clock
-from ghost.shell import printed_output
+from ghost.shell import READ_ONLY, printed_output
 from ghost.text import map_text
 
 
@@ -51,6 +51,7 @@ class Orchestrator(Protocol):
 
 SHELL: Final = "run_shell_cmd"
 REPEATED_WITHIN_SECONDS: Final = 60
+NO_CAPTURE: Final = "The investigation is read-only, and a capture is created with an approval only."
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,8 @@ class Tools:
         return {**response, "_meta": meta | self._conflicts([str(response.get("audit_id"))])}
 
     def _capture_traffic(self, request: CaptureTraffic) -> dict[str, Any]:
+        if self._session.read_only:
+            return {"status": "error", "error": READ_ONLY, "message": NO_CAPTURE}
         return self._orchestrate(
             intent="capture_traffic",
             target=request.target,

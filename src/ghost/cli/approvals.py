@@ -277,14 +277,14 @@ def _rows(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
 
 def _rows_of_plan(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     twice = [str(number) for number, times in enumerate(request.times, 1) if times > 1]
-    again = f"; {', '.join(twice)} once more where one fails" if twice else ""
-    yield "", f"A plan: these {len(request.lines)} commands may run as they stand, and no others{again}."
+    again = f" If they fail, {', '.join(twice)} may run a second time." if twice else ""
+    yield "", f"A plan: these {len(request.lines)} commands may run as they stand, and no others.{again}"
     yield "REASONING:", _folded(request.reasoning)
     sentences = [effect(command) for command in request.lines]
     for number, (command, sentence) in enumerate(zip(request.lines, sentences, strict=True), 1):
         yield from _shown(f"COMMAND {number}:", command)
         if sentence:
-            yield "DOES:", _folded(sentence)
+            yield "DOES:", _folded(sentence.partition(" Undo: ")[0])  # the plan itself removes what it makes
     if not all(sentences):
         yield "RISK:", _folded(request.risk)
 

@@ -80,7 +80,7 @@ def run(
         if head:
             from ghost.cli.terminal import to_stderr
 
-            to_stderr().print(f"[Shell] audit head {head}", style="dim", markup=False, soft_wrap=True)
+            to_stderr().print(f"[Shell] audit head {head} of {session_id}", style="dim", markup=False, soft_wrap=True)
         told = response["output_metadata"]
         if "full_output" in told:
             sys.stderr.write(f"[Shell] shown in part; all of it: ghost audit show {session_id} 1\n")
@@ -205,7 +205,8 @@ def explain(command: str, *, as_json: bool) -> None:
     _line("tier", "passes all" if tier is None else str(tier))
     _line("rule", verdict["rule"])
     _line("why", verdict["explanation"])
-    _line("would run", shlex.join(verdict["arguments"] or ()))
+    stages = [stage["arguments"] for stage in verdict["stages"]] or [verdict["arguments"] or ()]
+    _line("would run", " | ".join(map(shlex.join, stages)))
     _line("with", "  ".join(f"{name}={value}" for name, value in verdict["variables"].items()))
     _line("resolves first", "  ".join(verdict["hosts"]))
     _line("how to be SAFE", verdict["fix"] or "")

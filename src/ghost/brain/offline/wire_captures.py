@@ -181,6 +181,10 @@ def _finished(case: Case, name: str, started: Row) -> Steps[Row | Uncaptured]:
         )
     if answer.get("status") == "task_completed":
         return {**(answer.get("result") or {}), "task_id": task}
+    if answer.get("error") == "read_only":
+        case.not_verified("wire", f"no capture was taken at {name}: {answer.get('message')}")
+        case.actions.append("Run the investigation again without --read-only, so that it may capture.")
+        return Uncaptured(True)
     if answer.get("user_denied") or answer.get("status") == "denied":
         _denied(case, name, answer)
         return Uncaptured(True, str(answer.get("denial_reason") or ""))

@@ -208,6 +208,8 @@ def parse(command: str) -> CommandLine:
         elif kind == "redirection":
             parts.refuse("pattern: redirection", f"{_ONE_COMMAND}{text} redirects, which reads or writes a file.{_FIX}")
             parts.operators.append(text)
+            if parts.current is not None and "".join(parts.current).isdigit():
+                parts.current = None  # the number of a stream: 2>file
             parts.end_word()
             parts.awaiting_target = True
         elif kind == "operator" and text in ("|", "|&"):

@@ -18,6 +18,7 @@ from ghost.shell.judge.az import read_commands
 from ghost.shell.judge.classification import decide, equivalent_of
 from ghost.shell.judge.command_line import MAX_LENGTH, CommandLine, parse
 from ghost.shell.judge.decision import FORBIDDEN, SAFE, Decision
+from ghost.shell.judge.forbidden_commands import KEYWORDS
 from ghost.shell.judge.grammar import Grammar, Part, built_in
 from ghost.shell.judge.user_tables import grammars
 
@@ -84,6 +85,8 @@ def _fix(decision: Decision, safe_form: str | None, line: CommandLine) -> str | 
         return "Nothing makes it SAFE, and nobody can approve it."
     if decision.rule.startswith("policy:"):
         return "Correct the policy file that is named above; until then no command is SAFE, and none runs."
+    if decision.rule == "pattern: operator" and line.segments and not KEYWORDS.isdisjoint(s[0] for s in line.segments):
+        return "Loops and conditions are a shell's: write the commands themselves, one on each line."
     if decision.rule == "pattern: operator" and len(line.segments) > 1:
         return f"Run each on a line of its own: {', then '.join(shlex.join(one) for one in line.segments[:4])}"
     if safe_form is not None:

@@ -30,9 +30,7 @@ _LONGEST_CLUSTER = 32
 
 _ASSIGNMENT = lazy(r"[A-Za-z_][A-Za-z0-9_]*=")
 _DURATION = lazy(r"[0-9][0-9.]*[smhd]?")
-_KEYWORDS = frozenset(
-    ("{", "}", "!", "then", "do", "else", "elif", "if", "while", "until", "for", "function", "coproc")
-)
+KEYWORDS = frozenset(("{", "}", "!", "then", "do", "else", "elif", "if", "while", "until", "for", "function", "coproc"))
 _NESTED = lazy(r"[ ;|&$`'\"()\n<>]")
 _STRING = lazy(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
 _BREAKS = lazy(r"[=@:,<>]")
@@ -157,7 +155,7 @@ def _inside(text: str, depth: int) -> Refusal | None:
 def _judge(segment: Sequence[str], everywhere: _Chain, depth: int) -> Refusal | None:
     policy = _policy()
     start = 0
-    while start < len(segment) and (segment[start] in _KEYWORDS or _ASSIGNMENT.match(segment[start])):
+    while start < len(segment) and (segment[start] in KEYWORDS or _ASSIGNMENT.match(segment[start])):
         start += 1
     if start == len(segment):
         return None

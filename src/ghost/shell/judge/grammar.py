@@ -112,7 +112,7 @@ class Form:
             if reason := self.operands[min(count, len(self.operands) - 1)](word, roots):
                 return f"{_shown(word)} {reason}"
             count += 1
-        return f"it needs {self.at_least} operand(s), such as a host" if count < self.at_least else None
+        return f"it needs {self.at_least} operand(s) here: what it is asked about" if count < self.at_least else None
 
 
 class Part(NamedTuple):

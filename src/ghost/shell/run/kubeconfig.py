@@ -110,7 +110,7 @@ class Kubeconfigs:
             (of_cluster,), (of_user,) = view["clusters"], view["users"] or [{}]
             return self._read_view(view["current-context"], of_cluster["cluster"], of_user.get("user") or {}, files)
         except (ValueError, KeyError, TypeError, AttributeError):
-            where = ", ".join(files) or "a kubeconfig: there is none"
+            where = ", ".join(files) or "a kubeconfig: there is none in KUBECONFIG or ~/.kube/config"
             return Cluster(fault=f"kubectl cannot read the context from {where}.")
 
     def _read_view(
