@@ -411,3 +411,12 @@ def test_a_command_of_a_plan_asks_where_it_is_told_to_and_each_by_itself_covers_
     assert run(shell, "mytool 1")["action"] == "user_approved"
     assert shell.approve_plan(["mytool 1"], "why") is None
     assert run(shell, "mytool 1")["action"] == "user_denied"
+
+
+def test_an_approval_covers_a_command_with_what_stands_around_it(make: Make) -> None:
+    person = Person("approve", "deny", "deny", "deny")
+    shell = make(person)
+    assert shell.approve_plan(["timeout 5 mytool 1"], "why") is not None
+    for line in ("mytool 1", "LC_ALL=C timeout 5 mytool 1", "timeout 5 mytool 1 2>/dev/null"):
+        assert run(shell, line)["action"] == "user_denied", line
+    assert run(shell, "timeout 5 mytool 1")["action"] == "user_approved"

@@ -224,6 +224,7 @@ HOSTILE = {
     "connects": "import socket; socket.create_connection(('127.0.0.1', 1))",
     "sends": "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
     "asks the bus": "import socket; socket.socket(socket.AF_UNIX)",
+    "asks the bus by a pair": "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
     "asks netlink": "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
     "kills": "import os; os.kill(os.getppid(), 9)",
     "links": "import os; os.symlink('/etc/passwd', PLACE)",

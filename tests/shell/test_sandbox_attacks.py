@@ -86,6 +86,7 @@ SYSTEM = {
     "users": "os.setuid(65534)",
     "a sibling": "call(56, 0x8000 | 17, 0, 0, 0, 0) == 0 and os._exit(0)",
     "abstract sockets": "s = socket.socket(socket.AF_UNIX); s.bind(b'\\0ghost-test-' + str(os.getpid()).encode())",
+    "a pair of datagrams": "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
     "a lease": "fcntl.fcntl(os.open(sys.argv[0], os.O_RDONLY), 1024, 0)",
     "group": "os.waitpid(os.fork() or (os.setsid(), os._exit(0)), 0)[1] and sys.exit(1)",
 }

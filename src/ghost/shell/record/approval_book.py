@@ -16,6 +16,7 @@ from typing import Literal
 
 from ghost.errors import RecordError
 from ghost.records import ChainedLog, Head, read_json, read_valid_records, verify
+from ghost.shell.judge.command_line import TO_READER
 from ghost.shell.judge.decision import Decision
 from ghost.shell.record.audit import ShellAudit, head_path, save_head
 from ghost.shell.record.intent import to_disk
@@ -97,9 +98,12 @@ class ApprovalBook:
     def argv_sha256(self, decision: Decision) -> str:
         """SHA-256 of the JSON list of the words that run, with the placeholders of private mode in them.
 
-        Of a pipeline: of the list of its stages' lists.
+        Behind them stands what else was shown (`_around`). Of a pipeline: of the list of its stages' lists.
         """
-        hidden = [[self._hide(word) for word in words] for words in _words(decision)]
+        hidden = [
+            [*(self._hide(word) for word in words), *_around(command)]
+            for words, command in zip(_words(decision), decision.commands, strict=True)
+        ]
         return hashlib.sha256(json.dumps(hidden if decision.stages else hidden[0]).encode()).hexdigest()
 
     def denied(self, decision: Decision) -> Denied | None:
@@ -192,6 +196,17 @@ class ApprovalBook:
 
 def approvals_path(directory: Path, session_id: str) -> Path:
     return directory / f"approvals_{session_id}.jsonl"
+
+
+def _around(command: Decision) -> list[dict[str, object]]:
+    """What else an approval covers of a command: its time limit, its variables, where its streams go."""
+    around: dict[str, object] = {
+        "time_limit": command.time_limit,
+        "variables": dict(command.variables),
+        "output": command.sinks.output,
+        "errors": command.sinks.errors,
+    }
+    return [around] if command.time_limit or command.variables or command.sinks != TO_READER else []
 
 
 def _words(decision: Decision) -> list[list[str]]:

@@ -37,7 +37,7 @@ _CHANGES_FILES = [
     *("renameat2", "link", "linkat", "symlink", "symlinkat", "truncate"),
 ]
 _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"]
-_SOCK_TYPE, _SOCK_STREAM = 0xF, 1
+_SOCK_TYPE, _SOCK_STREAM, _SOCK_DGRAM = 0xF, 1, 2
 _ABSENT = "absent"
 
 
@@ -172,6 +172,8 @@ def compile_filter(
     program.deny_unless_equal("socket", 0, families, errno.EAFNOSUPPORT)
     if "netlink" in sockets:
         _deny_netlink_but(program, [NETLINK_PROTOCOLS[name] for name in netlink])
+    # One of a pair of datagram sockets can be sent to any named socket of the system, which Landlock does not know.
+    program.deny_masked("socketpair", 1, _SOCK_TYPE, _SOCK_DGRAM, errno.EACCES)
     if not streams:
         program.deny_masked("socket", 1, _SOCK_TYPE, _SOCK_STREAM, errno.EACCES)
 
