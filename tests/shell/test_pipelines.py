@@ -151,6 +151,12 @@ def test_a_secret_is_taken_out_before_a_filter_can_take_its_name_off(make: Any, 
     assert ask(make(), "ss -s | rev")["output"] == "]DETCADER[ :drowssap\ntxet :nialp\n"
 
 
+def test_of_an_output_that_was_cut_no_value_passes_whose_name_may_be_gone(make: Any, program: Any) -> None:
+    program("ss", f"""printf '[{{"value": "{SECRET}", "type": "x"' ; sleep 20""")
+    answer = ask(make(), "timeout 0.5 ss -s | cut -d '\"' -f 4")
+    assert (answer["status"], SECRET in answer["output"]) == ("completed", False)
+
+
 def test_what_cannot_be_redacted_whole_goes_to_no_filter(make: Any, program: Any) -> None:
     program("ss", "head -c 17000000 /dev/zero | tr '\\0' 'x'")
     answer = ask(make(), "ss -s | wc -c")

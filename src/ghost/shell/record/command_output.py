@@ -80,7 +80,7 @@ def passed_on(stdout: Captured, command: Sequence[str]) -> bytes:
         text = plain(decode(stdout))
         if yields_secrets(command):
             text, _ = _answer(text, command)
-        return redact(text)[0].encode()
+        return _finished(text, cut_short=stdout.cut_short or prints_a_part(command))[0].encode()
 
 
 def _processed(
