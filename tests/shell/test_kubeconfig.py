@@ -165,6 +165,11 @@ def test_a_credential_program_is_shown_once_a_session_and_then_the_only_one_star
     (home / "config").write_text((home / "config").read_text().replace('"me"', '"you"'))
     run(shell, "kubectl get pods --context program")
     assert "--login you" in person.asked[2]
+    (home / "config").write_text(
+        (home / "config").read_text().replace('"args"', '"env": [{"name": "LD_X", "value": "/y"}], "args"')
+    )
+    run(shell, "kubectl get pods --context program")
+    assert "LD_X=/y" in person.asked[-1], "with other variables it is another program"
 
 
 @needs_landlock

@@ -35,7 +35,7 @@ class Cluster:
     context: str = ""
     server: str = ""
     program: tuple[str, ...] = ()
-    """The real path and the arguments of the program that gets the credentials."""
+    """The real path, the arguments and the variables of the program that gets the credentials."""
     files: tuple[str, ...] = ()
     """Keys and certificates that the kubeconfig names."""
     fault: str | None = None
@@ -121,7 +121,8 @@ class Kubeconfigs:
         program: list[str] = []
         fault = None
         if plugin := user.get("exec"):
-            program = [str(plugin["command"]), *map(str, plugin.get("args") or ())]
+            variables = [f"{each['name']}={each['value']}" for each in plugin.get("env") or ()]
+            program = [str(plugin["command"]), *map(str, plugin.get("args") or ()), *variables]
         elif provider := user.get("auth-provider"):
             settings = provider.get("config") or {}
             program = [str(settings.get("cmd-path") or provider["name"]), *str(settings.get("cmd-args") or "").split()]
