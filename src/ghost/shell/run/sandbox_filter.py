@@ -173,6 +173,9 @@ def compile_filter(
     if "netlink" in sockets:
         _deny_netlink_but(program, [NETLINK_PROTOCOLS[name] for name in netlink])
     # One of a pair of datagram sockets can be sent to any named socket of the system, which Landlock does not know.
+    # Any of a pair can be given a name, which is a file.
+    if read_only:
+        program.deny("socketpair", errno.EACCES)
     program.deny_masked("socketpair", 1, _SOCK_TYPE, _SOCK_DGRAM, errno.EACCES)
     if not streams:
         program.deny_masked("socket", 1, _SOCK_TYPE, _SOCK_STREAM, errno.EACCES)
