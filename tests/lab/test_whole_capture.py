@@ -225,10 +225,11 @@ def _check_bytes(desk: Desk, done: dict[str, Any]) -> None:
     assert length == SECONDS
     made = recorded(desk.lab.world, capture["machine"], starts(capture), length, limits(capture))
     expected = sha256(made).hexdigest()
-    assert sha256(desk.stored(done["task_id"]) or b"").hexdigest() == expected
+    (blob,) = desk.stored_names()
+    assert re.fullmatch(rf"{re.escape(done['task_id'])}_[a-z0-9]{{4}}\.cap", blob), blob
+    assert sha256(desk.stored(blob.removesuffix(".cap")) or b"").hexdigest() == expected
     assert sha256(Path(done["result"]["local_pcap_path"]).read_bytes()).hexdigest() == expected
     assert (done["local_pcap_sha256"], done["local_pcap_bytes"]) == (expected, len(made))
-    assert desk.stored_names() == [f"{done['task_id']}.cap"]
 
 
 def _check_finding(desk: Desk, result: dict[str, Any]) -> None:
@@ -250,7 +251,7 @@ def _check_cleanup(desk: Desk, done: dict[str, Any]) -> None:
     cleaned = desk.orchestrator.orchestrate({"intent": "cleanup_task", "task_id": task_id})
     assert (cleaned["status"], cleaned["state"], cleaned["cleanup_status"]) == ("task_completed", "DONE", "completed")
     assert (desk.lab.state()["captures"], desk.lab.state().get("blobs", [])) == ([], [])
-    assert (desk.stored(task_id), desk.stored_names()) == (None, [])
+    assert desk.stored_names() == []
     assert not Path(done["result"]["local_pcap_path"]).exists()
     assert desk.orchestrator.orchestrate({"intent": "list_tasks"})["orphans"] == []
     asked = [next(known for known in ASKED_OF_A_PERSON if c.startswith(f"{known} ")) for c in desk.engineer.asked]

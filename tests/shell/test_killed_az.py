@@ -1,6 +1,6 @@
 """Ghost, or the warm az, killed while commands run: no process is left, no record is half, and the next one works.
 
-Four kills of each in `make test`, at random moments; `GHOST_KILLS=20` tries as many. One in four is with the real az,
+Two kills of each in `make test`, at random moments; `GHOST_KILLS=20` tries as many. One in four is with the real az,
 where there is one.
 """
 
@@ -30,7 +30,7 @@ from tests.exhaustive import EXHAUSTIVE
 from tests.lab.test_conformance import _still_lab
 from tests.shell.test_warm_az import REAL, Session, install_small_az, needs_sandbox
 
-KILLS = int(os.environ.get("GHOST_KILLS") or (20 if EXHAUSTIVE else 4))
+KILLS = int(os.environ.get("GHOST_KILLS") or (20 if EXHAUSTIVE else 2))
 READS = [f"az network {kind} list -o json" for kind in ("nic", "vnet", "nsg", "lb")]
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 SECONDS = 60

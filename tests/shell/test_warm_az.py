@@ -110,7 +110,7 @@ class Session:
         return self.shell._warm_az._warm.launcher
 
 
-COMPARED = 12
+COMPARED = 4
 """So many reads of the conformance list; all of them when exhaustive."""
 OTHERS = (
     "network nic lst",
