@@ -21,7 +21,6 @@ from ghost.lab.arm.emulator_state import LOCK
 from ghost.lab.directory import LabDirectory
 from ghost.lab.tenant import guid
 from ghost.lab.tenant_conditions import TenantConditions
-from tests.exhaustive import EXHAUSTIVE
 from tests.lab import real_az
 from tests.lab.emulated import SUBSCRIPTION, Client, emulated
 
@@ -133,7 +132,6 @@ def test_the_real_az_meets_locks_quotas_lost_answers_unknown_versions_and_missin
     assert (roles, extensions) == (["Reader"], ["AzureNetworkWatcherExtension"])
 
 
-@pytest.mark.skipif(not EXHAUSTIVE, reason="a minute with the real az: the exhaustive run has it")
 def test_a_read_that_is_throttled_is_repeated_and_one_that_is_forbidden_names_its_permission(tmp_path: Path) -> None:
     conditions = {"throttle": 7, "forbidden_reads": ("Microsoft.Network/routeTables/read",)}
     with running(tmp_path / "lab", tenant(**conditions), 50) as up:
