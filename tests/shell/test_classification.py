@@ -496,5 +496,5 @@ def test_a_listed_variable_before_a_command_is_set_for_it_and_taken_off() -> Non
 def test_a_line_break_in_quotes_is_refused_unasked() -> None:
     for line in ("rm 'a\nb'", "rm z; touch 'a\nb'"):
         assert decide(line).classification == "RISKY"
-        assert decide(line).refused_unasked
+        assert decide(line).problem is not None
     assert "such a command never runs" in decide("rm 'a\nb'").explanation

@@ -21,7 +21,7 @@ def test_quoting_words_and_parsing_them_gives_the_same_words(words: list[str]) -
 
     assert line.fault is None
     assert list(line.words) == words
-    assert not line.backticked
+    assert not any(stage.backticked for stage in line.stages)
 
 
 @settings(deadline=None)
@@ -149,9 +149,9 @@ def test_the_stages_of_a_line_are_those_that_were_joined(stages: list[list[str]]
 
 
 def test_backticks_in_double_quotes_are_reported_with_their_word() -> None:
-    assert parse('az --query "[?a==`b`]"').backticked == {2}
-    assert parse(r'az --query "[?a==\`b\`]"').backticked == frozenset()
-    assert parse("az --query '[?a==`b`]'").backticked == frozenset()
+    assert parse('az --query "[?a==`b`]"').stages[0].backticked == {2}
+    assert parse(r'az --query "[?a==\`b\`]"').stages[0].backticked == frozenset()
+    assert parse("az --query '[?a==`b`]'").stages[0].backticked == frozenset()
 
 
 def test_the_commands_of_a_chain_and_the_targets_of_redirections_are_kept() -> None:

@@ -235,7 +235,7 @@ def test_a_broken_file_is_explained_with_its_fault_and_nobody_is_asked(directory
     assert str(path) in told["explanation"]
     assert "Correct the policy file" in told["fix"]
     assert told["parse"]["options"] == [{"option": "-c", "value": "1"}]
-    assert decide("ping -c 1 127.0.0.1").refused_unasked
+    assert decide("ping -c 1 127.0.0.1").problem is not None
 
 
 def test_a_directory_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

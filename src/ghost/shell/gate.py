@@ -106,6 +106,10 @@ class Gate:
 
         `asks`: also where an approval covers the command.
         """
+        return self._unasked(command, decision, asks=asks) or self._asked(command, decision, reasoning)
+
+    def _unasked(self, command: str, decision: Decision, *, asks: bool) -> GateOutcome | None:
+        """The outcome where nobody need be asked, or nobody is there to ask."""
         if (refusal := _refusal(decision)) is not None:
             return GateOutcome("error", command, decision, None, error=refusal)
         if decision.classification == SAFE:
@@ -117,60 +121,43 @@ class Gate:
                 "denied", command, decision, "user_denied", "deny", denied.reason, approval_id=denied.approval_id
             )
         if self.book is not None and not asks and (covered := self.book.covering(decision)) is not None:
-            for_session = covered.kind == "session"
-            approved: tuple[Action, str] = ("user_approved", "approve")
-            return GateOutcome(
-                "passed", command, decision, *approved, approval_id=covered.approval_id, for_session=for_session
-            )
+            outcome = GateOutcome("passed", command, decision, "user_approved", "approve")
+            return replace(outcome, approval_id=covered.approval_id, for_session=covered.kind == "session")
         if self.callback is None and self.approve is None:
-            return GateOutcome("denied", command, decision, "user_abandoned")  # nobody is there to ask
+            return GateOutcome("denied", command, decision, "user_abandoned")
+        return None
 
+    def _asked(self, command: str, decision: Decision, reasoning: str) -> GateOutcome:
+        """The outcome of asking a person, again where she modifies the command to one that asks."""
         modified: str | None = None
-        approval_id: str | None = None
         for _ in range(MAX_PROMPTS):
             question = self._question(command, decision, reasoning if modified is None else CHANGED.format(reasoning))
+            abandoned = GateOutcome("denied", command, decision, "user_abandoned", modified_command=modified)
             try:
                 answer = question.answer()
             except KeyboardInterrupt as interrupt:
-                ended = GateOutcome("denied", command, decision, "user_abandoned", modified_command=modified)
-                return replace(ended, interrupted=interrupt, approval_id=question.note("abandoned", [decision]))
+                return replace(abandoned, interrupted=interrupt, approval_id=question.note("abandoned", [decision]))
             if answer is None:
-                approval_id = question.note("abandoned", [decision])
-                break
+                return replace(abandoned, approval_id=question.note("abandoned", [decision]))
             if answer.action == "deny":
-                approval_id = question.note("deny", [decision])
-                return GateOutcome(
-                    "denied",
-                    command,
-                    decision,
-                    "user_denied",
-                    "deny",
-                    question.reason,
-                    modified,
-                    None,
-                    None,
-                    approval_id,
-                )
+                denied = GateOutcome("denied", command, decision, "user_denied", "deny", question.reason, modified)
+                return replace(denied, approval_id=question.note("deny", [decision]))
             if answer.action != "modify":
+                said: tuple[Action, str] = (
+                    ("user_approved", "approve") if modified is None else ("user_modified", "modify")
+                )
+                passed = GateOutcome("passed", command, decision, *said, modified_command=modified)
                 approval_id = question.note("approve", [decision])
-                action: Action = "user_approved" if modified is None else "user_modified"
-                said = "approve" if modified is None else "modify"
-                return GateOutcome(
-                    "passed", command, decision, action, said, None, modified,
-                    approval_id=approval_id, for_session=answer.action != "approve",
-                )  # fmt: skip
+                return replace(passed, approval_id=approval_id, for_session=answer.action != "approve")
             command = modified = str(answer.modified_command)
             decision = self.judge(command)
-            runs = decision.classification == SAFE
+            runs, refusal = decision.classification == SAFE, _refusal(decision)
             approval_id = question.note("modify", [decision] if runs else [])
-            if runs or (refusal := _refusal(decision)) is not None:
-                return GateOutcome(
-                    "passed" if runs else "error", command, decision, "user_modified", "modify", None, modified,
-                    None if runs else refusal, approval_id=approval_id,
-                )  # fmt: skip
-        return GateOutcome(
-            "denied", command, decision, "user_abandoned", modified_command=modified, approval_id=approval_id
-        )
+            if runs or refusal is not None:
+                ended = GateOutcome("passed" if runs else "error", command, decision, "user_modified", "modify")
+                return replace(ended, modified_command=modified, error=refusal, approval_id=approval_id)
+        abandoned = GateOutcome("denied", command, decision, "user_abandoned", modified_command=modified)
+        return replace(abandoned, approval_id=approval_id)
 
     def ask_for_plan(self, lines: Sequence[tuple[str, Decision]], reasoning: str) -> str | None:
         """Ask once about commands that shall run later. Returns the id of the plan; None where it is not approved.
@@ -180,8 +167,8 @@ class Gate:
         decisions = [decision for _, decision in lines]
         shown = {visible(command): decision for command, decision in lines}
         counts = Counter(visible(command) for command, _ in lines)
-        cannot = [one for one in decisions if _refusal(one) is not None or one.problem is not None]
-        if self.read_only or self.approve is None or self.book is None or cannot or not 0 < len(lines) <= MAX_LINES:
+        cannot_run = any(_refusal(one) is not None for one in decisions)
+        if self.read_only or self.approve is None or self.book is None or cannot_run or not 0 < len(lines) <= MAX_LINES:
             return None
         risks = dict.fromkeys(d.explanation for d in decisions if d.classification != SAFE)
         request = ApprovalRequest(
@@ -286,7 +273,7 @@ def _refusal(decision: Decision) -> str | None:
     """Why nobody is asked; None where it may pass or a person decides."""
     if decision.classification == FORBIDDEN:
         return "forbidden_command"
-    return decision.problem if decision.refused_unasked else None
+    return decision.problem
 
 
 def _is_command(text: object) -> bool:

@@ -24,7 +24,7 @@ from ghost.redaction import Placeholders, redact
 from ghost.shell.gate import READ_ONLY, Approve, Gate, GateOutcome, HitlCallback
 from ghost.shell.judge.classification import TEXT_ONLY, decide
 from ghost.shell.judge.command_line import parse
-from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
+from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision, of_line
 from ghost.shell.judge.explanation import explain
 from ghost.shell.judge.forbidden_commands import foreign_file
 from ghost.shell.judge.network.host_pinning import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
@@ -354,7 +354,7 @@ class SafeExecShell:
         """The decision on a command, as it reads once its placeholders are restored."""
         command = self._programs.unqualified(self._restored(written))
         decision = self._named_by_path(decide(command, self._roots))
-        if decision.classification == FORBIDDEN or decision.refused_unasked:
+        if decision.classification == FORBIDDEN or decision.problem is not None:
             return decision
         if (foreign := self._foreign_file(command, decision)) is not None:
             rule = "forbidden: other files"
@@ -367,7 +367,8 @@ class SafeExecShell:
             applied = self._sandbox.mode == "auto" and self._runner is None
             if self._sandbox.mode != "required" or self._runner is not None:
                 decision = ask_without_sandbox(decision, applied=applied)
-            decision = self._by_kubeconfig(decision)
+            if decision.classification == SAFE:
+                decision = of_line(tuple(map(self._kubeconfigs.judged, decision.commands)))
             return ask_by_form(decision) if applied else replace(decision, form=None)
         why = f"{unknown} is unknown in this session. Use a placeholder from its output, or the name itself."
         return replace(
@@ -390,21 +391,6 @@ class SafeExecShell:
             f"{decision.program[:80]} is not the {name} that would run, which is {found}. Write {name} if you mean it."
         )
         return replace(decision, explanation=why)
-
-    def _by_kubeconfig(self, decision: Decision) -> Decision:
-        """The decision with each read of a cluster judged by what its kubeconfig leads to."""
-        judged = [self._kubeconfigs.judged(one) for one in decision.commands]
-        if decision.classification != SAFE or not decision.stages:
-            return decision if decision.stages else judged[0]
-        asks = next((one for one in judged if one.classification != SAFE), judged[0])
-        return replace(
-            decision,
-            classification=asks.classification,
-            tier=asks.tier,
-            rule=asks.rule,
-            explanation=asks.explanation,
-            stages=tuple(judged),
-        )
 
     def _foreign_file(self, command: str, decision: Decision) -> str | None:
         """Why a command may read a file outside those of this investigation."""

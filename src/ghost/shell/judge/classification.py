@@ -20,7 +20,7 @@ from ghost.patterns import lazy
 from ghost.shell.judge.az import read_commands
 from ghost.shell.judge.az.effects import effect_of
 from ghost.shell.judge.command_line import MAX_LENGTH, CommandLine, Stage, parse
-from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Classification, Decision, Environment
+from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Classification, Decision, Environment, of_line
 from ghost.shell.judge.forbidden_commands import credential_behind, forbidden
 from ghost.shell.judge.grammar import Grammar, Refusal
 from ghost.shell.judge.read_forms import form_of_az, form_of_program
@@ -76,13 +76,7 @@ def classify(command: str, roots: Sequence[Path] | None = None) -> tuple[Classif
 def _judge(line: CommandLine, roots: Roots) -> Decision:
     if line.fault is not None:
         return _cannot_run(line.words, line.fault.rule, line.fault.explanation)
-    if len(line.stages) == 1:
-        return _judge_stage(line.stages[0], roots)
-    stages = tuple(_judge_stage(stage, roots, line.stages[:at]) for at, stage in enumerate(line.stages))
-    cannot_run = next((stage for stage in stages if stage.problem is not None), None)
-    decisive = cannot_run or next((stage for stage in stages if stage.classification != SAFE), stages[0])
-    reads = all(stage.classification == SAFE or stage.reads for stage in stages)
-    return replace(decisive, environment=stages[0].environment, stages=stages, form=None, reads=reads)
+    return of_line(tuple(_judge_stage(stage, roots, line.stages[:at]) for at, stage in enumerate(line.stages)))
 
 
 def _judge_stage(stage: Stage, roots: Roots, before: Sequence[Stage] = ()) -> Decision:
@@ -146,19 +140,19 @@ def _pipes() -> _Pipes:
     )
 
 
-def _variables_before(line: Stage) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+def _variables_before(stage: Stage) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Return the listed variables before the command and the words after them. A quoted word is not a variable."""
     at = 0
     variables: list[tuple[str, str]] = []
-    for at, word in enumerate(line.words):
+    for at, word in enumerate(stage.words):
         name, _, value = word.partition("=")
         allowed = _allowed_before().get(name)
-        if allowed is None or at in line.quoted or allowed.fullmatch(value) is None:
+        if allowed is None or at in stage.quoted or allowed.fullmatch(value) is None:
             break
         variables.append((name, value))
     else:
-        at = len(line.words)
-    return tuple(variables), line.words[at:]
+        at = len(stage.words)
+    return tuple(variables), stage.words[at:]
 
 
 @cache
@@ -195,11 +189,11 @@ def _environment(program: str) -> Environment:
     return "azure" if program == "az" else "local"
 
 
-def _only_query_backticks(line: Stage) -> bool:
+def _only_query_backticks(stage: Stage) -> bool:
     """Backticks are JMESPath literals in the value of an az `--query`, and nowhere else."""
-    words = line.words
+    words = stage.words
     return words[0] == "az" and all(
-        words[index].startswith("--query=") or words[index - 1] == "--query" for index in line.backticked
+        words[index].startswith("--query=") or words[index - 1] == "--query" for index in stage.backticked
     )
 
 

@@ -40,11 +40,12 @@ TO_READER = Sinks()
 
 @dataclass(frozen=True)
 class Stage:
-    """One command of a pipeline; `backticked` and `quoted` count its own words."""
+    """One command of a line; `backticked` and `quoted` count its own words."""
 
     words: tuple[str, ...]
     sinks: Sinks = TO_READER
     backticked: frozenset[int] = frozenset()
+    """Words with a backtick inside double quotes: text in an az `--query`, a substitution anywhere else."""
     quoted: frozenset[int] = frozenset()
 
 
@@ -53,10 +54,8 @@ class CommandLine:
     words: tuple[str, ...] = ()
     """Of all stages."""
     stages: tuple[Stage, ...] = ()
-    """Those that a pipe joins; none where there is a fault."""
+    """Its commands, which pipes join; none where there is a fault."""
     fault: Fault | None = None
-    backticked: frozenset[int] = frozenset()
-    """Words with a backtick inside double quotes: text in an az `--query`, a substitution anywhere else."""
     segments: tuple[tuple[str, ...], ...] = ()
     """The words between operators: one segment where there is no operator."""
     targets: tuple[str, ...] = ()
@@ -153,7 +152,7 @@ class _Assembly:
         self.end_segment()
         start, end = self.stage_start, len(self.words)
         if start == end:
-            self.refuse("pattern: operator", "A pipe stands between two commands; one of them is missing. Write both.")
+            self.refuse("pattern: operator", "A command is missing beside an operator. Write it, or leave that out.")
         sinks = replace(self.sinks, errors=self.sinks.output) if joins_errors else self.sinks
         backticked, quoted = (
             frozenset(at - start for at in words if start <= at < end) for words in (self.backticked, self.quoted)
@@ -235,15 +234,13 @@ def parse(command: str) -> CommandLine:
         else:
             _check_characters(parts, text, quoted=False)
             parts.add(text) if text.isprintable() else parts.end_segment()
-    if parts.stages or parts.sinks != TO_READER:
-        parts.end_stage()
     parts.end_segment()
-    only = Stage(tuple(parts.words), TO_READER, frozenset(parts.backticked), frozenset(parts.quoted))
+    if parts.words or parts.stages or parts.sinks != TO_READER:
+        parts.end_stage()
     return CommandLine(
         words=tuple(parts.words),
-        stages=() if parts.fault is not None else tuple(parts.stages) or (only,),
+        stages=() if parts.fault is not None else tuple(parts.stages),
         fault=parts.fault,
-        backticked=frozenset(parts.backticked),
         segments=tuple(parts.segments),
         targets=tuple(parts.targets),
         nested=tuple(parts.nested),

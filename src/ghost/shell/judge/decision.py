@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from ghost.shell.judge.command_line import TO_READER, Sinks
@@ -25,10 +25,10 @@ class Decision:
 
     `arguments` are the words to run, the program's bare name first, with the hardening options of the program
     already in it when SAFE; None when nothing could run as written (`problem` then says why:
-    `empty_command`, `unsupported_syntax`, `command_too_long`). `program` is the program's name in the policy,
-    or the first word. `hosts` are the host names that must be resolved and judged before the run: these and
-    no others where there are any (curl). `variables` are environment variables that the run must have.
-    `hardening` are the words of `arguments` behind the program's name that the shell put there.
+    `empty_command`, `unsupported_syntax`, `command_too_long`; nobody is asked about such a command). `program` is
+    the program's name in the policy, or the first word. `hosts` are the host names that must be resolved and judged
+    before the run: these and no others where there are any (curl). `variables` are environment variables that the
+    run must have. `hardening` are the words of `arguments` behind the program's name that the shell put there.
 
     Of a pipeline `stages` are the verdicts on its commands, each as on a line of its own, and the fields are those of
     the stage that decided: the first FORBIDDEN, else the first that cannot run, else the first that is RISKY, else
@@ -63,9 +63,12 @@ class Decision:
         """The verdict on each command of the line, in order."""
         return self.stages or (self,)
 
-    @property
-    def refused_unasked(self) -> bool:
-        """Whether nobody is asked, since no approval makes it run: an operator that is not interpreted, a control
-        character, an open quote, too many characters, no usable policy.
-        """
-        return self.problem is not None
+
+def of_line(stages: tuple[Decision, ...]) -> Decision:
+    """The verdict on a line of these commands: that of the one which decides, with all of them as its stages."""
+    if len(stages) == 1:
+        return stages[0]
+    cannot_run = next((stage for stage in stages if stage.problem is not None), None)
+    decisive = cannot_run or next((stage for stage in stages if stage.classification != SAFE), stages[0])
+    reads = all(stage.classification == SAFE or stage.reads for stage in stages)
+    return replace(decisive, environment=stages[0].environment, stages=stages, form=None, reads=reads)

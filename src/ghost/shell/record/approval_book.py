@@ -100,10 +100,7 @@ class ApprovalBook:
 
         Behind them stands what else was shown (`_around`). Of a pipeline: of the list of its stages' lists.
         """
-        hidden = [
-            [*(self._hide(word) for word in words), *_around(command)]
-            for words, command in zip(_words(decision), decision.commands, strict=True)
-        ]
+        hidden = [[*map(self._hide, one.arguments or ()), *_around(one)] for one in decision.commands]
         return hashlib.sha256(json.dumps(hidden if decision.stages else hidden[0]).encode()).hexdigest()
 
     def denied(self, decision: Decision) -> Denied | None:
@@ -172,7 +169,7 @@ class ApprovalBook:
 
     def _is_exact(self, decision: Decision) -> bool:
         """Whether the words with placeholders stand for these words alone."""
-        return all(self._restore(self._hide(word)) == word for words in _words(decision) for word in words)
+        return all(self._restore(self._hide(word)) == word for one in decision.commands for word in one.arguments or ())
 
     def _plans(self) -> list[Covered]:
         """Plans of earlier processes, without the commands that have begun."""
@@ -207,7 +204,3 @@ def _around(command: Decision) -> list[dict[str, object]]:
         "errors": command.sinks.errors,
     }
     return [around] if command.time_limit or command.variables or command.sinks != TO_READER else []
-
-
-def _words(decision: Decision) -> list[list[str]]:
-    return [list(one.arguments or ()) for one in decision.stages or (decision,)]

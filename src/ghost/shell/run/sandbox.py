@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import GhostError
-from ghost.shell.judge.decision import RISKY, SAFE, Decision
+from ghost.shell.judge.decision import RISKY, SAFE, Decision, of_line
 from ghost.shell.run.kernel import LANDLOCK_WITH_TRUNCATION, Kernel, missing_sandbox, this_kernel
 from ghost.shell.run.kubeconfig import kubeconfig_files
 from ghost.shell.run.launcher_program import remove_tree
@@ -254,18 +254,15 @@ def ask_without_sandbox(decision: Decision, *, applied: bool = True) -> Decision
     """
     if decision.classification != SAFE or (applied and missing_sandbox() is None):
         return decision
-    relying = next((command for command in decision.commands if _relies_on_sandbox(command, applied=applied)), None)
-    if relying is None:
-        return decision
-    why = f"As written it only reads, but the sandbox that enforces this for {relying.program} is switched off, "
+    return of_line(tuple(_asked_without(command, applied=applied) for command in decision.commands))
+
+
+def _asked_without(command: Decision, *, applied: bool) -> Decision:
+    if not _relies_on_sandbox(command, applied=applied):
+        return command
+    why = f"As written it only reads, but the sandbox that enforces this for {command.program} is switched off, "
     why += "missing on this system, or too old. Approve it if you trust the program."
-    stages = tuple(
-        replace(each, classification=RISKY, tier=3, rule=NO_SANDBOX)
-        if _relies_on_sandbox(each, applied=applied)
-        else each
-        for each in decision.stages
-    )
-    return replace(decision, classification=RISKY, tier=3, rule=NO_SANDBOX, explanation=why, stages=stages)
+    return replace(command, classification=RISKY, tier=3, rule=NO_SANDBOX, explanation=why)
 
 
 def _relies_on_sandbox(command: Decision, *, applied: bool) -> bool:
