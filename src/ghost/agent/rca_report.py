@@ -282,7 +282,8 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
         notes.append(f"The confidence was lowered: {'; '.join(bounds)}.")
     if session.read_only:
         refused = sum(record.get("error") == READ_ONLY for record in evidence.values())
-        notes.append(f"Read-only: {plural(refused, 'command')} that would have needed an approval did not run.")
+        what = f"{plural(refused, 'command')} that would have needed an approval did not run" if refused else ""
+        notes.append(f"Read-only: {what or 'nothing that needs an approval ran, and no capture was taken'}.")
     if session.integrity_warning:
         notes.append(f"Integrity: {session.integrity_warning}")
     if session.resumed_from:

@@ -276,8 +276,8 @@ def _rows(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
 
 
 def _rows_of_plan(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
-    twice = [str(number) for number, times in enumerate(request.times, 1) if times > 1]
-    again = f" If they fail, {', '.join(twice)} may run a second time." if twice else ""
+    repeated = [str(number) for number, times in enumerate(request.times, 1) if times > 1]
+    again = f" If they fail, {', '.join(repeated)} may run again." if repeated else ""
     yield "", f"A plan: these {len(request.lines)} commands may run as they stand, and no others.{again}"
     yield "REASONING:", _folded(request.reasoning)
     sentences = [effect(command) for command in request.lines]

@@ -241,7 +241,7 @@ class _Run:
             local_capture_dir=str(self.workspace.capture_dir),
             announce=self.narration.announce,
             search_azure_at_start=False,
-            approve_each=self.request.approve_each,
+            approve_plan=None if self.request.approve_each else shell.approve_plan,
         )
 
     def _investigation(

@@ -20,8 +20,9 @@ from ghost.text import one_line
 CREATE_TIMEOUT_SECONDS = 300.0
 TRANSFER_TIMEOUT_SECONDS = 1800.0
 DOWNLOAD_RETRY_SECONDS = 5.0
-ATTEMPTS = 2
-"""Of a download, and of each step of a clean-up."""
+DOWNLOAD_ATTEMPTS = 2
+REMOVAL_ATTEMPTS = 4
+"""Of each deletion, while Azure is busy with another operation on it."""
 BUSY_SECONDS = 10.0
 _CONTEXT_LIMIT = 500
 _REASON_LIMIT = 1000
@@ -146,8 +147,8 @@ def whole_life(task: CaptureTask, creation: ShellCommand) -> list[str]:
     removal = [step.command for step in task.cleanup_plan if step.in_cloud]
     return [
         creation.command,
-        *[download(task).command] * ATTEMPTS,
-        *[command for command in removal for _ in range(ATTEMPTS)],
+        *[download(task).command] * DOWNLOAD_ATTEMPTS,
+        *[command for command in removal for _ in range(REMOVAL_ATTEMPTS)],
         remove_file(task.download_path),
     ]
 

@@ -10,7 +10,6 @@ from ghost.cloud.transitions import IllegalTransition, Next, to
 
 SECOND_LOOK_AFTER = timedelta(minutes=3)
 """A capture whose creation was not answered counts as never made if Azure has none at two looks so far apart."""
-BUSY_ATTEMPTS = 4
 
 
 def without_cloud_steps(task: CaptureTask, because: str) -> CaptureTask:
@@ -73,7 +72,7 @@ def step_busy(task: CaptureTask, event: task_events.StepBusy, at: datetime) -> N
     plan = list(task.cleanup_plan)
     step = plan[event.step] = plan[event.step].having(attempts=plan[event.step].attempts + 1)
     task = task.having(cleanup_plan=tuple(plan))
-    if step.attempts < BUSY_ATTEMPTS:
+    if step.attempts < capture_commands.REMOVAL_ATTEMPTS:
         return task, capture_commands.clean_up(task, event.step)
     return step_kept(task, task_events.StepKept(event.step, event.detail), at)
 

@@ -206,9 +206,8 @@ def _downloaded(task: CaptureTask, event: task_events.Downloaded, _at: datetime)
 
 def _download_failed(task: CaptureTask, event: task_events.DownloadFailed, at: datetime) -> Next:
     task = task.having(download_errors=(*task.download_errors, event.detail))
-    if (
-        len(task.download_errors) < capture_commands.ATTEMPTS
-    ):  # Azure may show the blob a moment after the capture stopped
+    # Azure may show the blob a moment after the capture stopped.
+    if len(task.download_errors) < capture_commands.DOWNLOAD_ATTEMPTS:
         return task, capture_commands.download(task, delay_seconds=capture_commands.DOWNLOAD_RETRY_SECONDS)
     attempts = "; ".join(f"attempt {n}: {error}" for n, error in enumerate(task.download_errors, 1))
     if task.capture_errors:

@@ -10,7 +10,7 @@ import hashlib
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +32,10 @@ class Shell(Protocol):
     """The shell as the orchestrator sees it."""
 
     def execute(self, request: dict[str, Any]) -> dict[str, Any]: ...
+
+
+ApprovePlan = Callable[[Sequence[str], str], object]
+"""Takes the commands and the reason; the shell remembers the answer."""
 
 
 class CloudOrchestrator:
@@ -56,8 +60,9 @@ class CloudOrchestrator:
         announce: Callable[[str], None] | None = None,
         name_ending: Callable[[], str] = random_ending,
         search_azure_at_start: bool = True,
-        approve_each: bool = False,
+        approve_plan: ApprovePlan | None = None,
     ) -> None:
+        """`approve_plan`: asks once about the commands of a capture's whole life; without it each asks by itself."""
         if storage_auth_mode not in AUTH_MODES:
             raise UsageError(f"storage_auth_mode {storage_auth_mode!r} is neither 'login' nor 'key'")
         if max_polls < 1:
@@ -77,7 +82,7 @@ class CloudOrchestrator:
         self._max_age_days = local_artifact_max_age_days
         self._auth_mode = storage_auth_mode
         self._announce = announce or _to_stderr
-        self._approve_each = approve_each
+        self._approve_plan = approve_plan
         self._name_ending = name_ending
         self._trace = CallTrace()
         self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
@@ -170,13 +175,12 @@ class CloudOrchestrator:
         return self._respond(alive)
 
     def _ask_for_plan(self, ready: list[tuple[CaptureTask, ShellCommand | None]]) -> None:
-        """Ask once about the whole life of these captures; a shell without plans asks about each command."""
-        approve = getattr(self._shell, "approve_plan", None)
+        """Ask once about the whole life of these captures. What is denied here is denied when its turn comes."""
         lines = [line for task, command in ready if command for line in capture_commands.whole_life(task, command)]
-        if approve is not None and lines and not self._approve_each:
+        if self._approve_plan is not None and lines:
             targets = " and ".join(task.target for task, command in ready if command)
             why = f"The whole life of a packet capture on {targets}: it is created, downloaded and removed."
-            approve(lines, f"{why} Investigation: {capture_commands.context(ready[0][0])}")
+            self._approve_plan(lines, f"{why} Investigation: {capture_commands.context(ready[0][0])}")
 
     def _new_task(self, request: CaptureRequest, target: str) -> CaptureTask:
         now = self._clock.now()
