@@ -103,7 +103,7 @@ FORM = "az network nsg wait -g * -n * --created"
 
 def request_for_session(form: str | None = FORM) -> ApprovalRequest:
     command = "az network nsg wait -g a -n b --created"
-    return ApprovalRequest("once", (command,), (tuple(command.split()),), "to see", "Asks.", 2, True, form)
+    return ApprovalRequest("once", (command,), "to see", "Asks.", 2, True, form)
 
 
 def test_a_read_may_be_allowed_for_the_session_where_that_is_offered():
@@ -120,7 +120,7 @@ def test_a_read_may_be_allowed_for_the_session_where_that_is_offered():
         assert "for the session" not in shown.getvalue()
 
 
-PLAN = ApprovalRequest("plan", ("az a delete", "az b delete x"), ((), ()), "The whole capture.", "It deletes.", 2)
+PLAN = ApprovalRequest("plan", ("az a delete", "az b delete x"), "The whole capture.", "It deletes.", 2)
 
 
 def test_a_plan_shows_each_of_its_commands_and_cannot_be_modified():

@@ -50,7 +50,7 @@ def test_nothing_an_attacker_names_breaks_a_line_and_secrets_and_private_values_
     narration.said(Turn(hostile, (call,)))
     narration.calling(call)
     narration.returned(call, {"status": "error", "message": hostile, "output": "what it printed"})
-    request = ApprovalRequest("once", (hostile,), ((hostile,),), hostile, hostile, 1, True, hostile)
+    request = ApprovalRequest("once", (hostile,), hostile, hostile, 1, True, hostile)
     narration.decide(lambda _: HitlDecision("deny", reason=hostile), request)
     narration.ran({"classification": hostile, "error": hostile}, hostile, hostile)
     assert narration.answer(hostile) is narration.choose(hostile, {"a": hostile}) is None

@@ -63,7 +63,7 @@ def test_what_a_command_that_failed_said_is_shown_and_no_failure_is_folded_into_
 def test_verbose_shows_the_command_its_reason_and_the_whole_id_and_a_modified_one_has_its_own():
     console, screen = shown(verbose=True)
     console.ran(response(1), LIST, "Polling.")
-    request = ApprovalRequest("once", ("rm x",), (("rm", "x"),), "Deleting x.", "risk", 3)
+    request = ApprovalRequest("once", ("rm x",), "Deleting x.", "risk", 3)
     console.decide(lambda _: HitlDecision("modify", modified_command="az vm list"), request)
     console.ran(response(2, action="user_modified", classification="SAFE"), "rm x", "Deleting x.")
     told = screen.getvalue()

@@ -63,30 +63,26 @@ def _notes(command: str) -> str:
     return "; ".join(notes)
 
 
-def _choices(request: ApprovalRequest) -> tuple[str, ...]:
+def _choices(request: ApprovalRequest) -> dict[str, str]:
+    """The answers that are offered, and how each is shown: by the letter in brackets or in full it is typed."""
     if request.kind == "plan":
-        return ("[A]pprove all", "[D]eny", "[E]ach by itself")
-    return (
-        *("[A]pprove", "[D]eny", "[M]odify"),
-        *(["[S] this command for the session"] if request.session else []),
-        *([f"[F] this form for the session: {request.form}"] if request.form is not None else []),
-    )
+        return {"approve": "[A]pprove all", "deny": "[D]eny", "each": "[E]ach by itself"}
+    offered = {"approve": "[A]pprove", "deny": "[D]eny", "modify": "[M]odify"}
+    if request.session:
+        offered["session"] = "[S] this command for the session"
+    if request.form is not None:
+        offered["form"] = f"[F] this form for the session: {request.form}"
+    return offered
 
 
 def _choice_letters(request: ApprovalRequest) -> str:
-    *first, last = (choice[1].lower() for choice in _choices(request))
+    *first, last = (shown[1].lower() for shown in _choices(request).values())
     return f"{', '.join(first)} or {last}"
 
 
-def _chosen(choice: str, request: ApprovalRequest) -> str | None:
-    """The answer of a choice as it was typed; None where it is none of this question."""
-    answers = {"a": "approve", "d": "deny"}
-    answers |= {"m": "modify"} if request.kind == "once" else {"e": "each"}
-    if request.session:
-        answers["s"] = "session"
-    if request.form is not None:
-        answers["f"] = "form"
-    return answers.get(choice) or (choice if choice in ("approve", "deny") else None)
+def _chosen(typed: str, request: ApprovalRequest) -> str | None:
+    """The answer that was typed; None where it is none of this question."""
+    return next((answer for answer, shown in _choices(request).items() if typed in (shown[1].lower(), answer)), None)
 
 
 class Gate(ABC):
@@ -96,7 +92,7 @@ class Gate(ABC):
     def approve(self, request: ApprovalRequest) -> HitlDecision: ...
 
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        return self.approve(ApprovalRequest("once", (command,), ((),), reasoning, risk, tier))
+        return self.approve(ApprovalRequest("once", (command,), reasoning, risk, tier))
 
 
 def interactive_gate(rich: Rich) -> Gate:
@@ -167,7 +163,7 @@ class PlainGate(Gate):
         for heading, text in _rows(request):
             self._say(f"  {heading:12}{text}" if heading else f"  {text}")
         while True:
-            answer = _chosen(self._ask(f"{'  '.join(_choices(request))}: ").lower(), request)
+            answer = _chosen(self._ask(f"{'  '.join(_choices(request).values())}: ").lower(), request)
             if answer == "deny":
                 return HitlDecision("deny", reason=self._ask("Denial reason (optional): ") or None)
             if answer == "modify":
@@ -248,7 +244,7 @@ def approval_box(request: ApprovalRequest) -> Panel:
         else:
             whole.add_row(Text(text, style="bold"))
     whole.add_row(rows)
-    whole.add_row(Text("   ".join(_choices(request)), style="bold"))
+    whole.add_row(Text("   ".join(_choices(request).values()), style="bold"))
     return Panel(whole, title="SAFETY SHELL ALERT", box=box.HORIZONTALS, border_style="red", width=BOX_WIDTH)
 
 

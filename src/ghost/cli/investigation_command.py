@@ -75,8 +75,9 @@ class Request:
     """A line on standard output for each event, as it happens."""
     stated: StatedEnds = NOTHING_STATED
     read_only: bool = False
-    approve_each: bool = False
     """What would ask for an approval is refused."""
+    approve_each: bool = False
+    """A capture's commands ask one by one."""
 
     @property
     def for_programs(self) -> bool:

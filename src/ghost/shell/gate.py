@@ -51,8 +51,6 @@ class ApprovalRequest:
     kind: Literal["once", "plan"]
     lines: tuple[str, ...]
     """The commands; of a plan one or more."""
-    words: tuple[tuple[str, ...], ...]
-    """The words of each line that run."""
     reasoning: str
     risk: str
     tier: int | None
@@ -165,7 +163,6 @@ class Gate:
         Where it is denied, each of its commands is, without another question.
         """
         decisions = [decision for _, decision in lines]
-        shown = {visible(command): decision for command, decision in lines}
         counts = Counter(visible(command) for command, _ in lines)
         cannot_run = any(_refusal(one) is not None for one in decisions)
         if self.read_only or self.approve is None or self.book is None or cannot_run or not 0 < len(lines) <= MAX_LINES:
@@ -173,12 +170,11 @@ class Gate:
         risks = dict.fromkeys(d.explanation for d in decisions if d.classification != SAFE)
         request = ApprovalRequest(
             "plan",
-            tuple(shown),
-            tuple(d.arguments or () for d in shown.values()),
+            tuple(counts),
             visible(reasoning, "\n"),
             visible(" ".join(risks), "\n"),
             max((d.tier for d in decisions if d.tier is not None), default=None),
-            times=tuple(counts[line] for line in shown),
+            times=tuple(counts.values()),
         )
         question = _Question(request, self.approve, self.timeout_seconds, self.book)
         try:
@@ -194,7 +190,6 @@ class Gate:
         request = ApprovalRequest(
             "once",
             (visible(command),),
-            (decision.arguments or (),),
             visible(reasoning, "\n"),
             visible(decision.explanation, "\n"),
             decision.tier,
