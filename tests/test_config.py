@@ -27,6 +27,19 @@ SPECIFIED = {
     "GHOST_MAX_TURNS": ("max_turns", 50, 7),
     "GHOST_MAX_DENIALS": ("max_denials_per_hypothesis", 3, 2),
     "LOG_DIR": ("log_dir", Path("logs"), Path("other")),
+    "GHOST_STORAGE_ACCOUNT": ("storage_account", None, "prodlogs"),
+    "GHOST_STORAGE_CONTAINER": ("storage_container", "captures", "pcaps"),
+    "GHOST_STORAGE_AUTH": ("storage_auth", None, "key"),
+    "GHOST_CAPTURE_SECONDS": ("capture_seconds", None, 7),
+    "GHOST_CAPTURE_FILTER": ("capture_filter", None, "udp"),
+    "GHOST_CAPTURE_KEEP": ("keep_capture", True, False),
+    "GHOST_CAPTURE_DIR": ("capture_directory", Path("captures"), Path("/var/pcaps")),
+    "GHOST_CAPTURE_PREFIX": ("capture_prefix", "ghost", "team"),
+    "GHOST_CAPTURE_MAX_POLLS": ("capture_max_polls", 20, 9),
+    "GHOST_CAPTURE_POLL_SECONDS": ("capture_poll_seconds", 5.0, 2.0),
+    "GHOST_CAPTURE_MAX_POLL_SECONDS": ("capture_max_poll_seconds", 30.0, 8.0),
+    "GHOST_CAPTURE_BURST_SECONDS": ("capture_burst_seconds", 45.0, 20.0),
+    "GHOST_CAPTURE_MAX_AGE_DAYS": ("capture_max_age_days", 7.0, 3.0),
 }
 
 

@@ -113,6 +113,30 @@ class Settings:
     read_only: bool = _setting("GHOST_READ_ONLY", False)
     """Whether what would ask for an approval is refused; `--read-only` wins."""
 
+    # --- packet captures: what a person sets wins over what a brain asks for ---
+    storage_account: str | None = _setting(
+        "GHOST_STORAGE_ACCOUNT", pattern=r"^[a-z0-9]{3,24}$", form="3 to 24 lower-case letters and digits"
+    )
+    """None: the accounts of the target's region are tried."""
+    storage_container: str = _setting("GHOST_STORAGE_CONTAINER", "captures")
+    storage_auth: str | None = _setting("GHOST_STORAGE_AUTH", pattern=r"^(login|key)$", form="login or key")
+    capture_seconds: int | None = _setting("GHOST_CAPTURE_SECONDS", ge=1, le=300)
+    capture_filter: str | None = _setting("GHOST_CAPTURE_FILTER", max_length=4000)
+    """`tcp * * 10.20.2.5 6379` (protocol, local address and port, remote address and port), or az's JSON."""
+    keep_capture: bool = _setting("GHOST_CAPTURE_KEEP", True)
+    """Whether the downloaded capture stays on this machine."""
+    capture_directory: Path = _setting("GHOST_CAPTURE_DIR", Path("captures"))
+    """Below the workspace, unless it is absolute."""
+    capture_prefix: str = _setting("GHOST_CAPTURE_PREFIX", "ghost")
+    capture_max_polls: int = _setting("GHOST_CAPTURE_MAX_POLLS", 20, ge=1, le=1000)
+    capture_poll_seconds: float = _setting("GHOST_CAPTURE_POLL_SECONDS", 5.0, gt=0, le=300)
+    """Between the first two polls; it doubles up to the next setting."""
+    capture_max_poll_seconds: float = _setting("GHOST_CAPTURE_MAX_POLL_SECONDS", 30.0, gt=0, le=300)
+    capture_burst_seconds: float = _setting("GHOST_CAPTURE_BURST_SECONDS", 45.0, ge=0, le=45)
+    """Of polls in one check."""
+    capture_max_age_days: float = _setting("GHOST_CAPTURE_MAX_AGE_DAYS", 7.0, gt=0)
+    """Older local captures are offered for deletion."""
+
     # --- the mind ---
     soc_enabled: bool = _setting("SOC_ENABLED", True)
     soc_cadence_seconds: float = _setting("SOC_CADENCE_SECONDS", 5.0, gt=0, le=86_400)
@@ -211,14 +235,14 @@ class Settings:
 
     @property
     def capture_dir(self) -> Path:
-        return self.workspace / "captures"
+        return self.workspace / self.capture_directory
 
     @property
     def audit_dir(self) -> Path:
         return self.workspace / "audit"
 
 
-_NOT_FROM_A_FILE = {"GHOST_WORKSPACE", "GHOST_AZ"}
+_NOT_FROM_A_FILE = {"GHOST_WORKSPACE", "GHOST_AZ", "GHOST_CAPTURE_DIR"}
 _LINE = re.compile(
     r"""(?:export\s+)?(?P<name>\w+)\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<plain>.*?))\s*(?:\s\#.*)?"""
 )
@@ -259,15 +283,17 @@ _TRUE, _FALSE = frozenset(("1", "true", "t", "yes", "y", "on")), frozenset(("0",
 
 def _value(one: Field[Any], given: Mapping[str, Any], environment: Mapping[str, str]) -> Any:
     variable = one.metadata["variable"]
+    option = f"the option --{one.name.replace('_', '-')}"
+    where = option if one.name in given else f"the environment variable {variable}"
     value = given.get(one.name, environment.get(variable, one.default))
     if value is None:
         return None
     try:
         value = _converted(_types()[one.name], value)
     except ValueError as error:
-        raise ConfigurationError(f"the environment variable {variable} is not usable: {error}") from None
+        raise ConfigurationError(f"{where} is not usable: {error}") from None
     if fault := one.metadata["bounds"].fault_of(value):
-        raise ConfigurationError(f"the environment variable {variable} is not usable: it {fault}")
+        raise ConfigurationError(f"{where} is not usable: it {fault}")
     return value
 
 

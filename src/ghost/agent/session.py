@@ -204,10 +204,6 @@ class Workspace:
     def audit_dir(self) -> Path:
         return self.root / "audit"
 
-    @property
-    def capture_dir(self) -> Path:
-        return self.root / "captures"
-
     def find(self, session_id: str) -> Path:
         """Return the file of a current or earlier session. Raises `SessionError` naming the known ones.
 

@@ -81,8 +81,14 @@ class CaptureTraffic(_Arguments):
     investigation_context: str = Field(
         "", max_length=2000, description="One sentence: which network behaviour is captured, and why."
     )
-    storage_auth_mode: Literal["login", "key"] = Field(
-        "login", description="login: Entra ID (default). key: storage access keys."
+    storage_auth_mode: Literal["login", "key"] | None = Field(
+        None, description="login: Entra ID (default). key: storage access keys."
+    )
+    filters: str | None = Field(
+        None,
+        max_length=4000,
+        description="What to capture: protocol, local address and port, remote address and port, * for any: "
+        "tcp * * 10.20.2.5 6379. Of a pair as the first machine sees it. Leave out for everything.",
     )
     hypothesis_ids: HypothesisIds
 

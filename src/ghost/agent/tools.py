@@ -195,6 +195,7 @@ class Tools:
                 "duration_seconds": request.duration_seconds,
                 "size_limit_bytes": request.size_limit_bytes,
                 "storage_auth_mode": request.storage_auth_mode,
+                "filters": request.filters,
             },
         )
 

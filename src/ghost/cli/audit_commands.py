@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ghost import __version__
-from ghost.agent import Check, Evidence, SessionPaths, Workspace, tag_of, verify_head
+from ghost.agent import Check, Evidence, SessionPaths, tag_of, verify_head
 from ghost.cli.session_records import Recorded, option_of, recorded
 from ghost.cli.terminal import line_width
 from ghost.config import Settings
@@ -273,7 +273,7 @@ def _captures(paths: SessionPaths) -> Iterator[tuple[str, bytes]]:
     """The captures that the session downloaded and did not remove, none over 64 MiB."""
     commands = [_command(record) for record in Evidence(paths.shell_audit).values()]
     for name in sorted({name for command in commands if (name := _downloaded_file(command))}):
-        with suppress(OSError), open_regular(Workspace(paths.audit_dir.parent).capture_dir / name) as file:
+        with suppress(OSError), open_regular(Settings(workspace=paths.audit_dir.parent).capture_dir / name) as file:
             if len(content := file.read(_MAX_CAPTURE_BYTES + 1)) <= _MAX_CAPTURE_BYTES:
                 yield f"captures/{name}", content
 

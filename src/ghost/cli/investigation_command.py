@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
 from ghost.cli.approvals import Gate, ScenarioGate, interactive_gate
 from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
+from ghost.cli.capture_settings import orchestrator_of
 from ghost.cli.event_lines import EventLines, told_of
 from ghost.cli.leftovers import UNTRACKED, of_this_network, offer_orphans
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, ShownTools, TerminalGoneError, used_up
@@ -78,6 +79,8 @@ class Request:
     """What would ask for an approval is refused."""
     approve_each: bool = False
     """A capture's commands ask one by one."""
+    capture_options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of captures by name."""
 
     @property
     def for_programs(self) -> bool:
@@ -86,7 +89,8 @@ class Request:
 
 def investigate(request: Request, workspace_option: Path | None) -> int:
     """Run one investigation. Returns the exit status; raises `GhostError` or KeyboardInterrupt."""
-    settings = Settings(workspace=workspace_option) if workspace_option else Settings()
+    given = {"workspace": workspace_option} if workspace_option else {}
+    settings = Settings(**given, **request.capture_options)
     if request.as_json and request.as_events:
         raise UsageError("--json and --json-events both write to standard output: choose one")
     if request.resume and (request.symptom or request.lab or str(request.stated)):
@@ -104,6 +108,7 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
         workspace, _ = workspace_of(request.resume, workspace_option, settings)
     else:
         workspace = open_workspace(workspace_option, settings)
+    settings = replace(settings, workspace=workspace.root)
     scenario = load_case(request.lab) if request.lab else None
     clock = SystemClock()
     narration = Narration(
@@ -234,16 +239,10 @@ class _Run:
 
     def _orchestrator(self, shell: NarratedShell) -> CloudOrchestrator:
         self.narration.simulated = self.lab is not None
-        return CloudOrchestrator(
-            shell,
-            self.session.session_id,
-            str(self.workspace.audit_dir),
-            clock=self._network_clock(),
-            local_capture_dir=str(self.workspace.capture_dir),
-            announce=self.narration.announce,
-            search_azure_at_start=False,
-            approve_plan=None if self.request.approve_each else shell.approve_plan,
-        )
+        sid, announce, approve = self.session.session_id, self.narration.announce, shell.approve_plan
+        if self.request.approve_each:
+            approve = None
+        return orchestrator_of(self.settings, shell, sid, self._network_clock(), announce, approve)
 
     def _investigation(
         self,
@@ -283,16 +282,16 @@ class _Run:
             anonymization_enabled=self.is_private,
             placeholders=self.chosen.outgoing.placeholders,
             roots=self._roots(),
-            reads_only=[self.workspace.capture_dir],
+            reads_only=[self.settings.capture_dir],
             **lab_programs(self.lab or self.lab_behind_az, own_az=self.lab is None),
         )
 
     def _roots(self) -> list[Path]:
-        return [Path.cwd(), self.workspace.root, self.workspace.capture_dir]
+        return [Path.cwd(), self.workspace.root, self.settings.capture_dir]
 
     def _gate(self) -> Gate:
         if self.briefing is not None and not self.interactive:
-            own = [self.workspace.capture_dir, self.workspace.audit_dir]
+            own = [self.settings.capture_dir, self.workspace.audit_dir]
             return ScenarioGate(self.narration.rich, self.briefing.approvals, own)
         return interactive_gate(self.narration.rich)
 

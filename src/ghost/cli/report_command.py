@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from ghost.agent import Evidence, Session, SessionPaths, Workspace, files_of, report_of_records
+from ghost.agent import Evidence, Session, SessionPaths, files_of, report_of_records
 from ghost.cli.session_records import recorded
 from ghost.config import Settings
 from ghost.errors import RecordError, SessionError, UsageError
@@ -66,5 +66,5 @@ def rendered(made: dict[str, Any], form: Format, paths: SessionPaths) -> str:
         return as_markdown(told)
     if form == "text":
         return as_text(told)
-    captures = Workspace(paths.audit_dir.parent).capture_dir
+    captures = Settings(workspace=paths.audit_dir.parent).capture_dir
     return as_page(told, lambda report_path: drawn(report_path, captures))

@@ -123,6 +123,42 @@ MaxCostOption = Annotated[
     typer.Option("--max-cost", min=0.001, help="US dollars that the model may cost (also: GHOST_MAX_COST)."),
 ]
 
+StorageAccountOption = Annotated[
+    str | None,
+    typer.Option(
+        "--storage-account",
+        help="Where captures go (default: the accounts of the region; also: GHOST_STORAGE_ACCOUNT).",
+    ),
+]
+StorageContainerOption = Annotated[
+    str | None,
+    typer.Option("--storage-container", help="Its container (default: GHOST_STORAGE_CONTAINER or captures)."),
+]
+StorageAuthOption = Annotated[
+    Literal["login", "key"] | None,
+    typer.Option("--storage-auth", help="Read it with your login or with its key (default: login)."),
+]
+CaptureSecondsOption = Annotated[
+    int | None, typer.Option("--capture-seconds", min=1, max=300, help="Seconds of each capture.")
+]
+CaptureFilterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--capture-filter",
+        metavar="FILTER",
+        help="PROTOCOL LOCAL PORT REMOTE PORT, with * for any: 'tcp * * 10.20.2.5 6379'; or az's JSON.",
+    ),
+]
+KeepCaptureOption = Annotated[
+    bool | None,
+    typer.Option("--keep-capture/--no-keep-capture", help="Keep the capture on this machine (the default)."),
+]
+
+
+def _capture_options(**options: Any) -> dict[str, Any]:
+    """The settings of captures that options give."""
+    return {name: value for name, value in options.items() if value is not None}
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -197,6 +233,12 @@ def investigate(
         bool, typer.Option("--verbose", "-v", help="Show each command whole, with its reason, class and audit id.")
     ] = False,
     html: Annotated[bool, typer.Option("--html", help="Write the report as one HTML file, too.")] = False,
+    storage_account: StorageAccountOption = None,
+    storage_container: StorageContainerOption = None,
+    storage_auth: StorageAuthOption = None,
+    capture_seconds: CaptureSecondsOption = None,
+    capture_filter: CaptureFilterOption = None,
+    keep_capture: KeepCaptureOption = None,
     json_events: Annotated[
         bool, typer.Option("--json-events", help="Print a line of JSON for each event, as it happens.")
     ] = False,
@@ -235,6 +277,14 @@ def investigate(
         html=html,
         as_events=json_events,
         stated=StatedEnds(source, dest, port, protocol or ""),
+        capture_options=_capture_options(
+            storage_account=storage_account,
+            storage_container=storage_container,
+            storage_auth=storage_auth,
+            capture_seconds=capture_seconds,
+            capture_filter=capture_filter,
+            keep_capture=keep_capture,
+        ),
     )
     raise typer.Exit(investigate(request, workspace))
 

@@ -7,6 +7,7 @@ unasked.
 
 from ghost.cloud.orchestrator import CloudOrchestrator, Shell
 from ghost.cloud.progress_lines import is_routine
+from ghost.cloud.requests import Wishes
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Mode, Outcome, State
 from ghost.cloud.unreleased_captures import UnreleasedCapture, unreleased_captures_of
 
@@ -20,6 +21,7 @@ __all__ = [
     "Shell",
     "State",
     "UnreleasedCapture",
+    "Wishes",
     "is_routine",
     "unreleased_captures_of",
 ]

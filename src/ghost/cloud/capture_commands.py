@@ -15,6 +15,7 @@ from pathlib import Path
 from ghost.cloud.preflight import Check, CheckCommand
 from ghost.cloud.resource_names import is_placeholder, is_resource_id
 from ghost.cloud.task import CaptureTask, CleanupStep, Mode, Outcome
+from ghost.cloud.traffic_filters import as_json
 from ghost.text import one_line
 
 CREATE_TIMEOUT_SECONDS = 300.0
@@ -133,6 +134,8 @@ def create(task: CaptureTask) -> ShellCommand:
     words += ["--storage-path", f"{endpoint}{container}/{blob}", "--time-limit", str(task.duration_limit_seconds)]
     if task.size_limit_bytes is not None:
         words += ["--capture-limit", str(task.size_limit_bytes)]
+    if task.filters:
+        words += ["--filters", as_json(task.filters)]
     return ShellCommand(
         Purpose.CREATE,
         shlex.join([*words, *in_subscription(task), "-o", "json"]),
@@ -149,7 +152,7 @@ def whole_life(task: CaptureTask, creation: ShellCommand) -> list[str]:
         creation.command,
         *[download(task).command] * DOWNLOAD_ATTEMPTS,
         *[command for command in removal for _ in range(REMOVAL_ATTEMPTS)],
-        remove_file(task.download_path),
+        *([] if task.keeps_local_capture else [remove_file(task.download_path)]),
     ]
 
 

@@ -198,6 +198,8 @@ def _downloaded(task: CaptureTask, event: task_events.Downloaded, _at: datetime)
         local_pcap_bytes=event.size_bytes,
         local_pcap_sha256=event.sha256,
     )
+    if task.keeps_local_capture:
+        task = _without_local_file(task)
     if task.paired_task_id is not None:
         return to(task, State.COMPLETED).having(cleanup_status=CleanupStatus.PENDING), None
     task = to(task, State.ANALYZING)

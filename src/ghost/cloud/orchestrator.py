@@ -18,12 +18,22 @@ from ghost.cloud import capture_commands, lifecycle, orphans, progress_lines, ta
 from ghost.cloud.capture_commands import Purpose, ShellCommand, artifacts_of
 from ghost.cloud.registry import TaskRegistry
 from ghost.cloud.replies import event_of
-from ghost.cloud.requests import AUTH_MODES, AuthMode, CaptureRequest, RequestRefused, capture_request, required_text
+from ghost.cloud.requests import (
+    AUTH_MODES,
+    NO_WISHES,
+    AuthMode,
+    CaptureRequest,
+    RequestRefused,
+    Wishes,
+    capture_request,
+    required_text,
+)
 from ghost.cloud.resource_names import check_container, check_prefix, is_local_path, new_task_id, random_ending, shown
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, Outcome, State, Timestamps
 from ghost.cloud.task_events import Event
 from ghost.cloud.tool_responses import CallTrace
+from ghost.cloud.traffic_filters import capture_filters
 from ghost.errors import GhostError, LoginError, RecordError, UsageError
 from ghost.records import Clock, Head, SystemClock, private_dir
 
@@ -57,6 +67,8 @@ class CloudOrchestrator:
         poll_burst_limit: float = 45,
         local_artifact_max_age_days: float = 7,
         storage_auth_mode: AuthMode = "login",
+        wishes: Wishes = NO_WISHES,
+        keep_local_capture: bool = False,
         announce: Callable[[str], None] | None = None,
         name_ending: Callable[[], str] = random_ending,
         search_azure_at_start: bool = True,
@@ -81,6 +93,9 @@ class CloudOrchestrator:
         self._poll_burst_limit = min(poll_burst_limit, 45)
         self._max_age_days = local_artifact_max_age_days
         self._auth_mode = storage_auth_mode
+        self._wishes = wishes
+        self._keep_local_capture = keep_local_capture
+        capture_filters(wishes.filters)
         self._announce = announce or _to_stderr
         self._approve_plan = approve_plan
         self._name_ending = name_ending
@@ -135,7 +150,7 @@ class CloudOrchestrator:
         intent = required_text(request, "intent")
         match intent:
             case "capture_traffic":
-                return self._capture_traffic(capture_request(request, self._auth_mode))
+                return self._capture_traffic(capture_request(request, self._auth_mode, self._wishes))
             case "check_task":
                 return self._check_task(self._asked_for(request))
             case "cancel_task":
@@ -157,7 +172,7 @@ class CloudOrchestrator:
     # --- intents -------------------------------------------------------------------------------------------------
 
     def _capture_traffic(self, request: CaptureRequest) -> dict[str, Any]:
-        tasks = [self._new_task(request, target) for target in request.targets]
+        tasks = [self._new_task(request, target, is_far_end=n > 0) for n, target in enumerate(request.targets)]
         if len(tasks) == 2:
             source, destination = tasks
             tasks = [
@@ -182,7 +197,7 @@ class CloudOrchestrator:
             why = f"The whole life of a packet capture on {targets}: it is created, downloaded and removed."
             self._approve_plan(lines, f"{why} Investigation: {capture_commands.context(ready[0][0])}")
 
-    def _new_task(self, request: CaptureRequest, target: str) -> CaptureTask:
+    def _new_task(self, request: CaptureRequest, target: str, *, is_far_end: bool) -> CaptureTask:
         now = self._clock.now()
         task_id = new_task_id(self._prefix, target, now, self._id_is_taken)
         capture_name = f"{task_id}_{self._name_ending()}"
@@ -201,6 +216,8 @@ class CloudOrchestrator:
             storage_auth_mode=request.storage_auth_mode,
             duration_limit_seconds=request.duration_seconds,
             size_limit_bytes=request.size_limit_bytes,
+            filters=tuple(f.mirrored for f in request.filters) if is_far_end else request.filters,
+            keeps_local_capture=self._keep_local_capture,
             capture_dir=str(self._capture_dir),
             max_polls=self._max_polls,
             timestamps=Timestamps(created=now),

@@ -12,6 +12,7 @@ from ghost.cloud.resource_names import (
     resource_group_of,
     shown,
 )
+from ghost.cloud.traffic_filters import CaptureFilter, capture_filters
 from ghost.errors import UsageError
 
 DEFAULT_DURATION_SECONDS = 60
@@ -28,6 +29,19 @@ class RequestRefused(UsageError):  # noqa: N818  the caller's words are wrong; `
 
 
 @dataclass(frozen=True)
+class Wishes:
+    """What the person set, which wins over the request."""
+
+    storage_account: str | None = None
+    storage_auth_mode: AuthMode | None = None
+    duration_seconds: int | None = None
+    filters: str | None = None
+
+
+NO_WISHES = Wishes()
+
+
+@dataclass(frozen=True)
 class CaptureRequest:
     targets: tuple[str, ...]
     """One target, or the source and the destination of a path."""
@@ -37,6 +51,8 @@ class CaptureRequest:
     duration_seconds: int
     size_limit_bytes: int | None
     investigation_context: str
+    filters: tuple[CaptureFilter, ...] = ()
+    """Seen from the only target, or from the source of a path."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -46,14 +62,15 @@ class CaptureRequest:
             "resource_group": self.resource_group,
             "storage_auth_mode": self.storage_auth_mode,
         }
-        return fields if self.size_limit_bytes is None else {**fields, "size_limit_bytes": self.size_limit_bytes}
+        optional = {"size_limit_bytes": self.size_limit_bytes, "filters": [f.fields for f in self.filters] or None}
+        return fields | {name: value for name, value in optional.items() if value is not None}
 
     def group_of(self, target: str) -> str:
         """Return the target's resource group: from its full id, else that of the request."""
         return resource_group_of(target) or self.resource_group
 
 
-def capture_request(request: dict[str, Any], default_auth_mode: AuthMode) -> CaptureRequest:
+def capture_request(request: dict[str, Any], default_auth_mode: AuthMode, wishes: Wishes = NO_WISHES) -> CaptureRequest:
     """Return the validated request. Raises `RequestRefused`."""
     parameters = request.get("parameters")
     if parameters is None:
@@ -65,10 +82,15 @@ def capture_request(request: dict[str, Any], default_auth_mode: AuthMode) -> Cap
         raise RequestRefused("invalid_parameter", "target names more than two ends: give 'A' or 'A to B'")
     if len(targets) == 2 and targets[0].lower() == targets[1].lower():
         raise RequestRefused("invalid_parameter", "target names the same end twice: give 'A' or two different ends")
-    mode = request.get("storage_auth_mode") or parameters.get("storage_auth_mode") or default_auth_mode
+    mode = (
+        wishes.storage_auth_mode
+        or request.get("storage_auth_mode")
+        or parameters.get("storage_auth_mode")
+        or default_auth_mode
+    )
     if mode not in AUTH_MODES:
         raise RequestRefused("invalid_parameter", f"storage_auth_mode {shown(str(mode))} is neither 'login' nor 'key'")
-    account = required_text(parameters, "storage_account")
+    account = wishes.storage_account or required_text(parameters, "storage_account")
     group = required_text(parameters, "resource_group")
     try:
         return CaptureRequest(
@@ -76,9 +98,10 @@ def capture_request(request: dict[str, Any], default_auth_mode: AuthMode) -> Cap
             resource_group=check_resource_group(group),
             storage_account=check_storage_account(account),
             storage_auth_mode=mode,
-            duration_seconds=_duration(parameters.get("duration_seconds")),
+            duration_seconds=_duration(wishes.duration_seconds or parameters.get("duration_seconds")),
             size_limit_bytes=_size(parameters.get("size_limit_bytes")),
             investigation_context=_context(request.get("investigation_context")),
+            filters=capture_filters(wishes.filters or parameters.get("filters")),
         )
     except RequestRefused:
         raise

@@ -27,6 +27,7 @@ from ghost.cloud.resource_names import (
     short_name,
     subscription_of,
 )
+from ghost.cloud.traffic_filters import CaptureFilter
 from ghost.records import isoformat
 
 
@@ -205,6 +206,9 @@ class CaptureTask(_Record):
     duration_limit_seconds: int = 60
     size_limit_bytes: int | None = None
     """None is Azure's own limit, 1 GiB."""
+    filters: tuple[CaptureFilter, ...] = ()
+    keeps_local_capture: bool = False
+    """The download is not part of the clean-up."""
     preflight: tuple[CheckResult, ...] = ()
     capture_dir: LocalPath = ""
     local_pcap_path: LocalPath | None = None
