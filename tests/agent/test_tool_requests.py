@@ -9,7 +9,13 @@ import pytest
 from tests.agent.conftest import command, complete, hypothesis, turn
 
 CAPTURE = {"target": "vm-1", "resource_group": "rg", "storage_account": "sa"}
-GIVEN = {"resource_group": "rg", "storage_account": "sa", "duration_seconds": 60, "storage_auth_mode": "login"}
+GIVEN = {
+    "resource_group": "rg",
+    "storage_account": "sa",
+    "duration_seconds": 60,
+    "storage_auth_mode": None,
+    "filters": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -23,6 +29,11 @@ GIVEN = {"resource_group": "rg", "storage_account": "sa", "duration_seconds": 60
                 "investigation_context": "loss?",
                 "parameters": {**GIVEN, "duration_seconds": 300, "storage_auth_mode": "key"},
             },
+        ),
+        (
+            "capture_traffic",
+            {"target": "vm-1", "resource_group": "rg", "filters": "tcp * * 10.0.0.5 443"},
+            {"parameters": {**GIVEN, "storage_account": "*", "filters": "tcp * * 10.0.0.5 443"}},
         ),
         ("check_task", {"task_id": "ghost_x"}, {"task_id": "ghost_x"}),
         ("cancel_task", {"task_id": "ghost_x", "reason": "found"}, {"task_id": "ghost_x", "reason": "found"}),

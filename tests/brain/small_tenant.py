@@ -108,7 +108,6 @@ class Facts:
     denied: tuple[str, ...] = ()
     """Words of commands or tools that a person refuses."""
     zones: dict[str, dict[str, Any]] = field(default_factory=dict)
-    storage_region: str = "eastus"
     most_lines: int = 200
     ping_exit: int = 1
 
@@ -257,9 +256,6 @@ class SmallTenant:
                 return {"id": table_id(name), "name": name, "routes": facts.tables[name]}
             case "network lb list":
                 return []
-            case "storage account list":
-                account = {"name": "capturestore", "resourceGroup": "rg-a", "location": facts.storage_region}
-                return [{**account, "networkRuleSet": {"defaultAction": "Allow"}}]
             case "network watcher list":
                 return [{"name": "NetworkWatcher_eastus", "location": "eastus"}]
             case "network private-dns zone list":

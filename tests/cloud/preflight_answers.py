@@ -115,11 +115,38 @@ FAILURES: list[tuple[str, tuple[str, Any], Check, str, str]] = [
         )
     ],
     (
-        "the container is not there",
-        ("container exists", ran({"exists": False})),
+        "there is no such account",
+        ("storage account show", failed("ERROR: The storage account 'forensics' not found.", 3)),
+        Check.ACCOUNT,
+        "the subscription has no storage account forensics",
+        "the accounts of eastus are tried",
+    ),
+    *[
+        (
+            f"no data role: {roles}",
+            ("role assignment list", ran(roles)),
+            Check.ROLE,
+            "your login has no data role on storage account forensics",
+            "az role assignment create --assignee ana@contoso.com --role 'Storage Blob Data Contributor' --scope /sub",
+        )
+        for roles in ([], ["Reader"], ["Owner", "Reader"], ["Contributor", "Storage Account Contributor"])
+    ],
+    (
+        "the account's name does not resolve",
+        ("container exists", failed("ERROR: Failed to resolve 'forensics.blob.core.windows.net' ([Errno -2])")),
         Check.STORAGE,
-        "The container captures does not exist in storage account forensics",
-        "create it",
+        "There is no account of that name",
+        "correct the name",
+    ),
+    (
+        "the account's firewall keeps this machine out",
+        (
+            "container exists",
+            failed("ERROR: The request may be blocked by network rules of storage account. Please check network rule"),
+        ),
+        Check.STORAGE,
+        "Its firewall does not admit this machine",
+        "az storage account network-rule add --account-name forensics --ip-address YOUR-PUBLIC-ADDRESS",
     ),
     (
         "no role on the blobs",
@@ -185,7 +212,9 @@ UNKNOWNS: list[tuple[str, tuple[str, Any], Check, str]] = [
         for check, pattern in (
             (Check.MACHINE, "get-instance-view"),
             (Check.CAPTURES, "packet-capture list"),
+            (Check.IDENTITY, "az account show"),
             (Check.ACCOUNT, "storage account show"),
+            (Check.ROLE, "role assignment list"),
             (Check.ROUTES, "show-effective-route-table"),
             (Check.GATES, "list-effective-nsg"),
         )
@@ -215,6 +244,9 @@ UNKNOWNS: list[tuple[str, tuple[str, Any], Check, str]] = [
         Check.MACHINE,
         "the VM's agent does not report",
     ),
+    ("a managed identity", ("az account show", ran({"name": "systemAssignedIdentity"})), Check.IDENTITY, "no user"),
+    ("a reader of blobs", ("role assignment list", ran(["Storage Blob Data Reader"])), Check.ROLE, "cannot delete"),
+    ("a custom role", ("role assignment list", ran(["Reader", "Capture Operators"])), Check.ROLE, "Capture Operators"),
     ("certain subnets", account(defaultAction="Deny", subnets=["x"]), Check.ACCOUNT, "the VM's must be among them"),
     ("private", account(publicNetworkAccess="Disabled", privateEndpoints=["x"]), Check.ACCOUNT, "private endpoint"),
     *[

@@ -31,8 +31,15 @@ from .scripted import (
 
 # Each command of a whole life, in order.
 COMMANDS_OF_A_LIFE = (
-    *("resource list", "get-instance-view", "packet-capture list", "account show", "container exists"),
-    *("show-effective-route-table", "list-effective-nsg", "packet-capture create", "show-status", "blob download"),
+    *("resource list", "get-instance-view", "packet-capture list", "az account show", "storage account show"),
+    *(
+        "container exists",
+        "show-effective-route-table",
+        "list-effective-nsg",
+        "packet-capture create",
+        "show-status",
+        "blob download",
+    ),
     *("pcap-forensics", "packet-capture delete", "blob delete", "rm "),
 )
 

@@ -133,13 +133,16 @@ def test_an_event_moves_the_task_as_the_table_says(
 def test_what_the_table_does_not_name_is_refused() -> None:
     samples: dict[type, e.Event] = {type(event): event for _, event, _, _ in PLAYBOOK}
     samples[e.StepBusy] = e.StepBusy(0, "busy")
+    for sample in (e.AccountsListed(("a",)), e.ContainerCreated(), e.ContainerFailed("x")):
+        samples[type(sample)] = sample
     samples[e.PartnerReady] = e.PartnerReady("/b.cap")
     samples[e.PartnerLost] = e.PartnerLost()
     samples[e.ComparedByPartner] = e.ComparedByPartner("/b.cap")
     assert set(samples) == set(get_args(e.Event))
     allowed = {(state, type(event)) for state, event, _, _ in PLAYBOOK}
     allowed |= {(State.CLEANING_UP, each) for each in (e.StepBusy, e.CaptureIdentified)}
-    allowed |= {(State.DONE, e.CleanupRequested)}
+    allowed |= {(State.APPROVED, each) for each in (e.ContainerCreated, e.ContainerFailed)}
+    allowed |= {(State.DETECTING, e.AccountsListed), (State.DONE, e.CleanupRequested)}
     for state in State:
         for kind, event in samples.items():
             if (state, kind) not in allowed:

@@ -72,17 +72,19 @@ def test_a_capture_lives_from_request_to_cleanup_with_exactly_these_commands(des
     captures = d.directory / "captures"
     blob = f"--account-name forensics --container-name captures --name {CAPTURE}.cap"
     fields = "{id:id,name:name,type:type,location:location}"
-    read = [re.sub(r" --query .*", "", command) for command in d.shell.commands[3:9]]
+    read = [re.sub(r" --query .*", "", command) for command in d.shell.commands[3:11]]
     assert d.shell.commands[2] == f"az resource list -g prod-rg -n web-vm-01 --query '[].{fields}' -o json"
     assert read == [
         f"az vm get-instance-view --ids {VM_ID}",
         "az network watcher packet-capture list -l eastus",
+        "az account show",
         "az storage account show -n forensics",
+        f"az role assignment list --assignee ana@contoso.com --scope {ACCOUNT_ID} --include-inherited --include-groups",
         "az storage container exists --account-name forensics --name captures --auth-mode login -o json",
         f"az network nic show-effective-route-table --ids {NIC_ID}",
         f"az network nic list-effective-nsg --ids {NIC_ID}",
     ]
-    assert d.shell.commands[9:] == [
+    assert d.shell.commands[11:] == [
         f"az network watcher packet-capture create -g prod-rg -n {CAPTURE} --vm web-vm-01 "
         f"--storage-account {ACCOUNT_ID} "
         f"--storage-path https://forensics.blob.core.windows.net/captures/{CAPTURE}.cap --time-limit 60 -o json",
@@ -111,7 +113,7 @@ def test_a_completed_capture_names_its_files_and_records_their_size_and_hash(des
     record = d.records()[-1]
     assert record["local_pcap_bytes"] == len(b"a capture")
     assert record["local_pcap_sha256"] == hashlib.sha256(b"a capture").hexdigest()
-    assert record["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 14)]
+    assert record["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 16)]
 
 
 def test_every_state_is_on_disk_before_the_command_that_it_waits_for_runs(desk: MakeDesk) -> None:
@@ -180,7 +182,7 @@ def test_progress_reads_as_people_expect_it(desk: MakeDesk) -> None:
         "      Target: web-vm-01 (detecting type...)",
         "[Cloud Orchestrator] Target type: VM. Using Network Watcher packet capture.\n"
         "      Capture duration: 60 seconds\n      Storage: forensics/captures",
-        "[Cloud Orchestrator] Preflight: 6 of 6 checks passed, none failed",
+        "[Cloud Orchestrator] Preflight: 8 of 8 checks passed, none failed",
         f"[Cloud Orchestrator] Task {TASK}: PROVISIONING\n"
         "      Status: Packet capture starting. Check back in ~5-10 seconds.",
         "[Cloud Orchestrator] Poll 1/20: packetCaptureStatus = Stopped (TimeExceeded)",
@@ -198,7 +200,7 @@ def test_every_command_says_why_and_long_ones_get_time(desk: MakeDesk) -> None:
     d.ask("cleanup_task", task_id=TASK)
     requests = d.shell.requests[2:]
     assert all("Investigating 502 errors from web-vm-01 to redis-primary" in r["reasoning"] for r in requests)
-    assert requests[7]["reasoning"] == (
+    assert requests[9]["reasoning"] == (
         "Creating packet capture for investigation: Investigating 502 errors from web-vm-01 to redis-primary. "
         f"Duration: 60 seconds. Capture name: {CAPTURE}."
     )
@@ -238,7 +240,6 @@ def test_a_context_cannot_smuggle_lines_or_terminal_codes_into_a_prompt(desk: Ma
             "networkInterfaces",
         ),
         (("az resource", ran([{"type": VM, "location": "east us; rm"}])), "no usable region"),
-        (("container exists", ran({"exists": False})), "does not exist"),
         (("container exists", failed("ERROR: You do not have the required permissions")), "required permissions"),
         (("container exists", broken("timeout")), "timeout"),
     ],
@@ -283,7 +284,7 @@ def test_a_denied_creation_cancels_and_leaves_nothing_to_clean(desk: MakeDesk) -
     response = d.capture()
     assert (response["status"], response["state"]) == ("task_cancelled", "CANCELLED")
     assert (response["user_denied"], response["denial_reason"]) == (True, "wrong resource group")
-    assert response["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 11)]
+    assert response["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 13)]
     assert not d.shell.matching("delete")
     assert d.ask("list_tasks")["orphans"] == []
 

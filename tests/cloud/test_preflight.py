@@ -72,7 +72,7 @@ def test_a_check_that_passes_says_nothing(desk: MakeDesk, answer: tuple[str, Any
     d = desk(answer)
     response = d.capture()
     assert {row["check"]: row["passed"] for row in response["preflight"]}[check] is True
-    assert "[Cloud Orchestrator] Preflight: 6 of 6 checks passed, none failed" in d.said
+    assert "[Cloud Orchestrator] Preflight: 8 of 8 checks passed, none failed" in d.said
 
 
 def test_behind_a_private_endpoint_the_way_of_others_is_no_failure(desk: MakeDesk) -> None:
@@ -126,7 +126,7 @@ def test_hidden_ids_stand_in_commands_as_they_were_given(desk: MakeDesk) -> None
     )
     assert d.capture()["state"] == "PROVISIONING"
     words = [word for command in d.shell.commands for word in shlex.split(command) if is_placeholder(word)]
-    assert words == [f"[AZURE_RESOURCE_{n}]" for n in (1, 2, 2, 3)]
+    assert words == [f"[AZURE_RESOURCE_{n}]" for n in (1, 3, 2, 2, 3)]
 
 
 def test_a_creation_names_the_account_as_it_is_known_by_then(desk: MakeDesk) -> None:
@@ -158,7 +158,9 @@ VALUES = {
     "scale_set": "web-set",
     "instance": "3",
     "location": "eastus",
+    "principal": "ana@contoso.com",
     "storage_account": "forensics",
+    "storage_account_id": ACCOUNT_ID,
     "storage_container": "captures",
     "storage_auth_mode": "login",
     "subscription": "3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211",

@@ -79,7 +79,6 @@ def ask(tmp_path: Path, change: Change, target: str = "web-vm-01", *, private: b
         (machine(power="deallocated"), "az vm start -g prod-rg -n web-vm-01"),
         (machine(extensions=()), "agent extension is not installed on web-vm-01"),
         (without_watchers, "no network watcher is enabled in region eastus"),
-        (without_containers, "The container captures does not exist"),
         (default_route_to("None"), "0.0.0.0/0 -> None (out), User route drops"),
         (outbound("Deny"), "rule lock-down (priority 100, Deny) of the group prod-nsg at the subnet"),
         (outbound("Deny", "Internet"), "lock-down"),
@@ -111,7 +110,7 @@ def test_a_world_in_which_a_capture_may_work_is_captured_in(
 ) -> None:
     response = ask(tmp_path, change)
     assert (response["status"], response["state"]) == ("task_pending", "PROVISIONING"), response
-    assert len(response["preflight"]) == 6
+    assert len(response["preflight"]) == 8
     not_passed = {row["check"]: row["detail"] for row in response["preflight"] if row["passed"] is not True}
     assert not_passed.keys() == unsure.keys()
     for check, why in unsure.items():
@@ -139,7 +138,9 @@ def test_an_instance_of_a_scale_set_is_captured_from_request_to_cleanup(tmp_path
     assert passed == {
         "machine": True,
         "captures": True,
+        "identity": True,
         "account": True,
+        "role": True,
         "storage": True,
         "routes": None,
         "gates": None,

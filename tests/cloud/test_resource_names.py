@@ -34,6 +34,7 @@ RG = "/subscriptions/0/resourceGroups/rg"
 VM_ID = f"{RG}/providers/Microsoft.Compute/virtualMachines/web-vm-01"
 
 INSTANCE_ID = f"{RG}/providers/Microsoft.Compute/virtualMachineScaleSets/web/virtualMachines/3"
+ACCOUNT_ID = f"{RG}/providers/Microsoft.Storage/storageAccounts/forensics"
 NIC_ID = f"{RG}/providers/Microsoft.Network/networkInterfaces/nic"
 
 near_names = st.text(st.sampled_from("aZ0-_.()/[]'\" $`;|&\n\t\x00\u202eé"), max_size=90)
@@ -52,6 +53,8 @@ def a_task(target: str, group: str, account: str) -> CaptureTask:
         target_id=target if target.startswith("/") else VM_ID,
         network_interface=NIC_ID,
         storage_account=account,
+        storage_account_id=ACCOUNT_ID,
+        principal="ana@contoso.com",
         storage_blob_name=f"{task_id}.cap",
         capture_dir="/captures",
         local_pcap_path=f"/captures/{task_id}.cap",

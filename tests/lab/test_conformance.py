@@ -82,7 +82,6 @@ def _listed() -> dict[str, Any]:
 def _of_the_brain() -> list[str]:
     """Its templates, each with the words it is used with and values of this world."""
     used = [
-        ("storage account list", "storage_accounts"),
         ("network watcher list", "watchers"),
         ("vm extension list -g prod-rg --vm-name web-vm-01", "extensions"),
     ]
@@ -101,6 +100,8 @@ def _of_the_preflight() -> list[str]:
         "storage_account": "prodforensics01",
         "storage_container": "captures",
         "network_interface": PLACES["nic"],
+        "storage_account_id": PLACES["account"],
+        "principal": "ana@contoso.com",
     }
     checks = tomllib.loads(file.read_text(encoding="utf-8"))["checks"]
     return [

@@ -72,7 +72,10 @@ class CaptureTraffic(_Arguments):
     )
     resource_group: str = Field(min_length=1, max_length=90, description="Resource group of the VM(s): prod-rg")
     storage_account: str = Field(
-        min_length=1, max_length=300, description="Name of the storage account that receives the capture: prodlogs"
+        "*",
+        min_length=1,
+        max_length=300,
+        description="Name of the storage account that receives the capture: prodlogs. Leave out for one of the region.",
     )
     duration_seconds: int = Field(60, ge=1, le=300, description="Seconds to capture, 1 to 300. Default 60.")
     size_limit_bytes: int | None = Field(

@@ -239,10 +239,9 @@ class _Run:
 
     def _orchestrator(self, shell: NarratedShell) -> CloudOrchestrator:
         self.narration.simulated = self.lab is not None
-        sid, announce, approve = self.session.session_id, self.narration.announce, shell.approve_plan
-        if self.request.approve_each:
-            approve = None
-        return orchestrator_of(self.settings, shell, sid, self._network_clock(), announce, approve)
+        sid, announce = self.session.session_id, self.narration.announce
+        approve_plan = None if self.request.approve_each else shell.approve_plan
+        return orchestrator_of(self.settings, shell, sid, self._network_clock(), announce, approve_plan)
 
     def _investigation(
         self,

@@ -5,13 +5,14 @@ can be found and removed. It may not start a program, import the shell or the ca
 unasked.
 """
 
-from ghost.cloud.orchestrator import CloudOrchestrator, Shell
+from ghost.cloud.orchestrator import ApprovePlan, CloudOrchestrator, Shell
 from ghost.cloud.progress_lines import is_routine
 from ghost.cloud.requests import Wishes
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Mode, Outcome, State
 from ghost.cloud.unreleased_captures import UnreleasedCapture, unreleased_captures_of
 
 __all__ = [
+    "ApprovePlan",
     "CaptureTask",
     "CleanupStatus",
     "CleanupStep",

@@ -35,6 +35,8 @@ class Purpose(StrEnum):
     DETECT = "detect"
     SEARCH_OTHER_GROUPS = "look_elsewhere"
     PREFLIGHT = "preflight"
+    LIST_ACCOUNTS = "list_accounts"
+    CREATE_CONTAINER = "create_container"
     CREATE = "create"
     LOOK_FOR_CAPTURE = "look_for_capture"
     POLL = "poll"
@@ -105,6 +107,8 @@ def check(task: CaptureTask, row: CheckCommand) -> ShellCommand | str:
             "instance": task.instance.instance if task.instance else None,
             "network_interface": task.network_interface,
             "storage_account": task.storage_account,
+            "storage_account_id": task.storage_account_id,
+            "principal": task.principal,
             "storage_container": task.storage_container,
             "storage_auth_mode": task.storage_auth_mode,
             "subscription": task.subscription,
@@ -114,6 +118,17 @@ def check(task: CaptureTask, row: CheckCommand) -> ShellCommand | str:
         return words
     reasoning = f"{row.why} {task.target}, {task.storage_account}. Investigation: {context(task)}"
     return ShellCommand(Purpose.PREFLIGHT, shlex.join(words), reasoning, check=row.check)
+
+
+def create_container(task: CaptureTask) -> ShellCommand:
+    words = ["az", "storage", "container", "create", "--account-name", task.storage_account]
+    words += ["--name", task.storage_container, "--auth-mode", task.storage_auth_mode, "-o", "none"]
+    return ShellCommand(
+        Purpose.CREATE_CONTAINER,
+        shlex.join(words),
+        f"Storage account {task.storage_account} has no container {task.storage_container} for the capture. It stays "
+        f"when the capture is deleted. Investigation: {context(task)}",
+    )
 
 
 def create(task: CaptureTask) -> ShellCommand:
@@ -145,11 +160,16 @@ def create(task: CaptureTask) -> ShellCommand:
     )
 
 
-def whole_life(task: CaptureTask, creation: ShellCommand) -> list[str]:
+def creations(task: CaptureTask) -> list[ShellCommand]:
+    """What is to be created, in this order."""
+    return [*([create_container(task)] if task.creates_container else []), create(task)]
+
+
+def whole_life(task: CaptureTask) -> list[str]:
     """The commands that change something in a capture's life, each as often as it may run: what a plan asks about."""
     removal = [step.command for step in task.cleanup_plan if step.in_cloud]
     return [
-        creation.command,
+        *[creation.command for creation in creations(task)],
         *[download(task).command] * DOWNLOAD_ATTEMPTS,
         *[command for command in removal for _ in range(REMOVAL_ATTEMPTS)],
         *([] if task.keeps_local_capture else [remove_file(task.download_path)]),

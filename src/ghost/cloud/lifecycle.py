@@ -61,6 +61,16 @@ def news_of_partner(partner: CaptureTask | None) -> Event | None:
 # --- creating ----------------------------------------------------------------------------------------------------
 
 
+def _container_created(task: CaptureTask, _: task_events.ContainerCreated, _at: datetime) -> Next:
+    return task.having(creates_container=False), capture_commands.create(task)
+
+
+def _container_failed(task: CaptureTask, event: task_events.ContainerFailed, at: datetime) -> Next:
+    if task.absent_at is None:
+        task = cleanup.without_cloud_steps(task, "the container could not be created")
+    return end(task, Outcome.FAILED, at, event.detail)
+
+
 def _created(task: CaptureTask, event: task_events.CaptureCreated, at: datetime) -> Next:
     task = _located(task.having(azure_operation_id=event.name or task.capture_name), event.place)
     task = task.having(cleanup_plan=capture_commands.cloud_cleanup(task), cleanup_status=CleanupStatus.PENDING)
@@ -104,14 +114,14 @@ def _identified(task: CaptureTask, event: task_events.CaptureIdentified, at: dat
 def _creation_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
     if task.absent_at is None:  # no earlier process asked Azure for it
         task = cleanup.without_cloud_steps(task, "the creation was not approved")
-    return _denied(task, "the capture", event, at)
+    return _denied(task, "the container of the capture" if task.creates_container else "the capture", event, at)
 
 
 def _poll_unconfirmed_creation(task: CaptureTask, event: task_events.PollFailed, at: datetime) -> Next:
     """Handle a process that ended while the capture was created: if Azure has none, request it again."""
     if event.absent:
         task = task.having(absent_at=task.absent_at or at)
-        return task, capture_commands.create(task)
+        return task, capture_commands.creations(task)[0]
     return task, None
 
 
@@ -343,7 +353,10 @@ _HANDLERS: dict[tuple[State, type], _Handler] = {
     (State.DETECTING, task_events.TargetUnusable): target_detection.target_unusable,
     (State.DETECTING, task_events.TargetMissing): target_detection.target_missing,
     (State.DETECTING, task_events.Checked): target_detection.checked,
+    (State.DETECTING, task_events.AccountsListed): target_detection.accounts_listed,
     (State.DETECTING, task_events.Denied): _creation_denied,
+    (State.APPROVED, task_events.ContainerCreated): _container_created,
+    (State.APPROVED, task_events.ContainerFailed): _container_failed,
     (State.APPROVED, task_events.CaptureCreated): _created,
     (State.APPROVED, task_events.CreationFailed): _creation_failed,
     (State.APPROVED, task_events.CaptureIdentified): _identified,

@@ -44,6 +44,7 @@ class Shell(Protocol):
     def execute(self, request: dict[str, Any]) -> dict[str, Any]: ...
 
 
+_CREATION = frozenset({Purpose.CREATE_CONTAINER, Purpose.CREATE})
 ApprovePlan = Callable[[Sequence[str], str], object]
 """Takes the commands and the reason; the shell remembers the answer."""
 
@@ -183,7 +184,7 @@ class CloudOrchestrator:
         for task in tasks:
             self._announce(progress_lines.new_task(task))
         # Both ends of a path are made ready before either capture begins: their times should overlap.
-        ready = [self._until(Purpose.CREATE, task, task_events.Registered()) for task in tasks]
+        ready = [self._until(_CREATION, task, task_events.Registered()) for task in tasks]
         self._ask_for_plan(ready)
         tasks = [self._carry_on(task, command) for task, command in ready]
         alive = next((task for task in tasks if task.active), tasks[0])
@@ -191,7 +192,7 @@ class CloudOrchestrator:
 
     def _ask_for_plan(self, ready: list[tuple[CaptureTask, ShellCommand | None]]) -> None:
         """Ask once about the whole life of these captures. What is denied here is denied when its turn comes."""
-        lines = [line for task, command in ready if command for line in capture_commands.whole_life(task, command)]
+        lines = [line for task, command in ready if command for line in capture_commands.whole_life(task)]
         if self._approve_plan is not None and lines:
             targets = " and ".join(task.target for task, command in ready if command)
             why = f"The whole life of a packet capture on {targets}: it is created, downloaded and removed."
@@ -211,6 +212,7 @@ class CloudOrchestrator:
             resource_group=request.group_of(target),
             azure_operation_id=capture_name,
             storage_account=request.storage_account,
+            chooses_account=not request.storage_account,
             storage_container=self._container,
             storage_blob_name=f"{capture_name}.cap",
             storage_auth_mode=request.storage_auth_mode,
@@ -303,22 +305,22 @@ class CloudOrchestrator:
 
     def _run(self, task: CaptureTask, event: Event) -> CaptureTask:
         """Feed `event` and its consequences to the state machine until it requests nothing more."""
-        return self._until(None, task, event)[0]
+        return self._until(frozenset(), task, event)[0]
 
     def _carry_on(self, task: CaptureTask, command: ShellCommand | None) -> CaptureTask:
         return task if command is None else self._run(*self._carry_out(task, command))
 
     def _until(
-        self, purpose: Purpose | None, task: CaptureTask, event: Event
+        self, purposes: frozenset[Purpose], task: CaptureTask, event: Event
     ) -> tuple[CaptureTask, ShellCommand | None]:
-        """Like `_run`, but stop before a command for `purpose` and return it."""
+        """Like `_run`, but stop before a command for one of the `purposes` and return it."""
         while True:
             before = task
             task, command = lifecycle.advance(before, event, self._clock.now())
             task = self._registry.save(task)
             for line in progress_lines.moved(before, task):
                 self._announce(line)
-            if command is not None and command.purpose is purpose:
+            if command is not None and command.purpose in purposes:
                 return task, command
             if command is not None:
                 task, event = self._carry_out(task, command)

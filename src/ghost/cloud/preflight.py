@@ -17,7 +17,9 @@ from ghost.policy import load_policy
 class Check(StrEnum):
     MACHINE = "machine"
     CAPTURES = "captures"
+    IDENTITY = "identity"
     ACCOUNT = "account"
+    ROLE = "role"
     STORAGE = "storage"
     ROUTES = "routes"
     GATES = "gates"
@@ -33,6 +35,8 @@ class CheckCommand:
     target_types: frozenset[str] = frozenset({"vm", "vmss"})
     required: bool = False
     in_subscription: bool = False
+    login_only: bool = False
+    """Plays no part where the account is read with its key."""
 
     def filled(self, known: Mapping[str, str | None]) -> list[str] | str:
         """Return the argument list, or the name of a missing fact."""

@@ -16,6 +16,7 @@ from ghost.cloud.preflight import Check
 from ghost.cloud.resource_names import (
     is_location,
     is_placeholder,
+    is_principal,
     is_resource_id,
     is_storage_endpoint,
     serves_account,
@@ -167,8 +168,54 @@ def _captures(task: CaptureTask, reply: Reply) -> Checked:
     return Checked(Check.CAPTURES, True, f"a network watcher is in {task.location}, the name is free")
 
 
+def _identity(_task: CaptureTask, reply: Reply) -> Checked:
+    name = (_object(reply) or {}).get("name")
+    if not isinstance(name, str) or not is_principal(name):
+        return Checked(Check.IDENTITY, None, reply.detail if not reply.succeeded else "az names no user or application")
+    return Checked(Check.IDENTITY, True, f"signed in as {name}", Learned(principal=name))
+
+
+def _role(task: CaptureTask, reply: Reply) -> Checked:
+    """Judge the roles of who is signed in. A custom role may hold the data actions: it proves nothing."""
+    names = _list(reply)
+    if names is None or not all(isinstance(name, str) for name in names):
+        return Checked(Check.ROLE, None, why_not_listed(reply))
+    if any(name in _DATA_ROLES for name in names):
+        return Checked(Check.ROLE, True, f"your login has {next(name for name in names if name in _DATA_ROLES)}")
+    if "Storage Blob Data Reader" in names:
+        return Checked(Check.ROLE, None, "Storage Blob Data Reader fetches the capture, but cannot delete its blob")
+    if custom := [name for name in names if name not in _ROLES_WITHOUT_DATA]:
+        return Checked(Check.ROLE, None, one_line(f"whether {', '.join(custom[:3])} reads blobs is not known", 200))
+    grant = ["az", "role", "assignment", "create", "--assignee", task.principal or "", "--role", _DATA_ROLES[0]]
+    grant += ["--scope", task.storage_account_id or ""]
+    return Checked(
+        Check.ROLE,
+        False,
+        f"your login has no data role on storage account {task.storage_account} "
+        f"({', '.join(sorted(set(names))) or 'no role'} cannot read blobs), so the capture could not be fetched. Take "
+        f"one: {shlex.join([*grant, *in_subscription(task)])}; or use its key: --storage-auth key",
+    )
+
+
+_DATA_ROLES = ("Storage Blob Data Contributor", "Storage Blob Data Owner")
+_ROLES_WITHOUT_DATA = frozenset(
+    (
+        *("Reader", "Contributor", "Owner", "User Access Administrator", "Storage Account Contributor"),
+        *("Network Contributor", "Virtual Machine Contributor", "Monitoring Reader", "Monitoring Contributor"),
+    )
+)
+"""Built-in roles that hold no action on the content of blobs."""
+
+
 def _account(task: CaptureTask, reply: Reply) -> Checked:
     account = _object(reply)
+    if account is None and reply.absent:
+        return Checked(
+            Check.ACCOUNT,
+            False,
+            f"the subscription has no storage account {task.storage_account}. Correct the name, or leave it out: the "
+            f"accounts of {task.location} are tried then",
+        )
     if account is None:
         return Checked(Check.ACCOUNT, None, reply.detail)
     private = bool(account.get("privateEndpoints"))
@@ -224,11 +271,19 @@ def _storage(task: CaptureTask, reply: Reply) -> Checked:
         False,
         f"The container {task.storage_container} does not exist in storage account {task.storage_account}: create it, "
         "or name another account",
+        container_missing=True,
     )
 
 
 def _remedy(task: CaptureTask, reply: Reply) -> str:
-    if reply.azure_error is not None and reply.azure_error.kind is ErrorKind.FORBIDDEN:
+    kind = reply.azure_error.kind if reply.azure_error is not None else None
+    if kind is ErrorKind.NETWORK_DOWN:
+        return ". There is no account of that name, or this machine cannot resolve it: correct the name"
+    if kind is ErrorKind.FIREWALL:
+        admit = ["az", "storage", "account", "network-rule", "add", "--account-name", task.storage_account]
+        admit += ["--ip-address", "YOUR-PUBLIC-ADDRESS", *in_subscription(task)]
+        return f". Its firewall does not admit this machine: {shlex.join(admit)}; or run Ghost in an admitted network"
+    if kind is ErrorKind.FORBIDDEN:
         if task.storage_auth_mode == "login":
             return ". Take the role Storage Blob Data Contributor there, or ask with storage_auth_mode 'key'"
         return ". Ask with storage_auth_mode 'login': the account may not allow keys"
@@ -313,7 +368,9 @@ def _texts(owner: Mapping[str, Any], field: str) -> list[str]:
 _JUDGES: dict[Check, Callable[[CaptureTask, Reply], Checked]] = {
     Check.MACHINE: _machine,
     Check.CAPTURES: _captures,
+    Check.IDENTITY: _identity,
     Check.ACCOUNT: _account,
+    Check.ROLE: _role,
     Check.STORAGE: _storage,
     Check.ROUTES: _routes,
     Check.GATES: _gates,

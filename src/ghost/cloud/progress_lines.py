@@ -46,7 +46,7 @@ def moved(before: CaptureTask, after: CaptureTask) -> list[str]:
             block(
                 f"Target type: {_KINDS[after.target_type]}. Using Network Watcher packet capture.",
                 f"Capture duration: {after.duration_limit_seconds} seconds",
-                f"Storage: {after.storage_account}/{after.storage_container}",
+                f"Storage: {after.storage_account or 'an account of ' + str(after.location)}/{after.storage_container}",
             )
         )
     if after.state is State.APPROVED and before.state is State.DETECTING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ghost.azure import PROGRAM_MISSING, ErrorKind
-from ghost.cloud import preflight, task_events
+from ghost.cloud import preflight, storage_choice, task_events
 from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
 from ghost.cloud.preflight_results import NO_WATCHER, capture_names, judge, usable_id
@@ -39,6 +39,17 @@ def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
             return _found_elsewhere(task, reply)
         case Purpose.PREFLIGHT:
             return _checked(task, command.check or Check.STORAGE, reply)
+        case Purpose.LIST_ACCOUNTS:
+            return storage_choice.accounts_listed(reply)
+        case Purpose.CREATE_CONTAINER:
+            return _denied(reply) or (
+                task_events.ContainerCreated()
+                if reply.succeeded
+                else task_events.ContainerFailed(
+                    f"The container {task.storage_container} could not be created in {task.storage_account}: "
+                    f"{reply.detail}. Create it yourself, or name another: --storage-container"
+                )
+            )
         case Purpose.CREATE:
             return _created(reply)
         case Purpose.LOOK_FOR_CAPTURE:

@@ -18,6 +18,8 @@ from ghost.errors import UsageError
 DEFAULT_DURATION_SECONDS = 60
 MAX_DURATION_SECONDS = 300
 MIN_SIZE_BYTES, MAX_SIZE_BYTES = 65_536, 1_073_741_824
+ANY_ACCOUNT = "*"
+"""As `storage_account`: one of the target's region."""
 AuthMode = Literal["login", "key"]
 AUTH_MODES = get_args(AuthMode)
 
@@ -47,6 +49,7 @@ class CaptureRequest:
     """One target, or the source and the destination of a path."""
     resource_group: str
     storage_account: str
+    """Empty: the accounts of the target's region are tried."""
     storage_auth_mode: AuthMode
     duration_seconds: int
     size_limit_bytes: int | None
@@ -58,11 +61,15 @@ class CaptureRequest:
     def parameters(self) -> dict[str, Any]:
         fields = {
             "duration_seconds": self.duration_seconds,
-            "storage_account": self.storage_account,
+            "storage_account": self.storage_account or ANY_ACCOUNT,
             "resource_group": self.resource_group,
             "storage_auth_mode": self.storage_auth_mode,
         }
-        optional = {"size_limit_bytes": self.size_limit_bytes, "filters": [f.fields for f in self.filters] or None}
+        optional = {
+            "storage_account": self.storage_account or None,
+            "size_limit_bytes": self.size_limit_bytes,
+            "filters": [f.fields for f in self.filters] or None,
+        }
         return fields | {name: value for name, value in optional.items() if value is not None}
 
     def group_of(self, target: str) -> str:
@@ -96,7 +103,7 @@ def capture_request(request: dict[str, Any], default_auth_mode: AuthMode, wishes
         return CaptureRequest(
             targets=tuple(check_target(target) for target in targets),
             resource_group=check_resource_group(group),
-            storage_account=check_storage_account(account),
+            storage_account="" if account == ANY_ACCOUNT else check_storage_account(account),
             storage_auth_mode=mode,
             duration_seconds=_duration(wishes.duration_seconds or parameters.get("duration_seconds")),
             size_limit_bytes=_size(parameters.get("size_limit_bytes")),

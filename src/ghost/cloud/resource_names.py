@@ -42,6 +42,7 @@ _ENDPOINT = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?(?::[0-9]
 # With anonymisation on, the shell gives placeholders and maps them back before it classifies a command.
 _PLACEHOLDER = re.compile(r"\[AZURE_RESOURCE_[0-9]{1,9}\]")
 _MACHINE = re.compile(r"\[MACHINE_[0-9]{1,9}\]")
+_PRINCIPAL = re.compile(r"[A-Za-z0-9][\w.+#-]{0,112}@[A-Za-z0-9.-]{1,100}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _PREFIX = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,18}[A-Za-z0-9])?")
 _STAMP = re.compile(r"_([0-9]{8}T[0-9]{6})(?:_[0-9]{1,3})?(?:_[a-z0-9]{4})?\Z")
 _GROUP_PUNCTUATION = frozenset("_-.()")
@@ -78,6 +79,14 @@ def serves_account(endpoint: str, account: str) -> bool:
 
 def is_local_path(text: str) -> bool:
     return text.startswith("/") and text.isprintable()
+
+
+def is_principal(text: str) -> bool:
+    """Return whether the text is a user's name or the id of an application, as `az account show` names who signed in.
+
+    A managed identity is named by a word that identifies none.
+    """
+    return _PRINCIPAL.fullmatch(text) is not None
 
 
 def is_placeholder(text: str) -> bool:

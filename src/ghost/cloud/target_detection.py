@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 
-from ghost.cloud import capture_commands, preflight, task_events
+from ghost.cloud import capture_commands, preflight, storage_choice, task_events
 from ghost.cloud.preflight import Check
 from ghost.cloud.task import CaptureTask, CheckResult, Outcome, State
 from ghost.cloud.transitions import Next, end, to
@@ -26,7 +26,10 @@ def registered(task: CaptureTask, _: task_events.Registered, _at: datetime) -> N
 def begin(task: CaptureTask) -> Next:
     """Start from the beginning, also after a crash: these commands only read, and results may have changed."""
     task = task if task.state is State.DETECTING else to(task, State.DETECTING)
-    return task.having(preflight=(), error_detail=None), capture_commands.detect(task)
+    if task.chooses_account:
+        task = task.having(storage_account="", other_accounts=(), unfit_accounts=(), accounts_without_container=())
+    task = task.having(preflight=(), error_detail=None, creates_container=False)
+    return task, capture_commands.detect(task)
 
 
 def target_found(task: CaptureTask, event: task_events.TargetFound, at: datetime) -> Next:
@@ -69,13 +72,31 @@ def checked(task: CaptureTask, event: task_events.Checked, at: datetime) -> Next
     result = CheckResult(check=event.check, passed=event.passed, detail=event.detail)
     task = task.having(preflight=(*task.preflight, result), **learned)
     if event.passed is False or (event.passed is None and preflight.required(event.check)):
-        return end(task, Outcome.FAILED, at, event.detail)
+        if event.check not in storage_choice.OF_ACCOUNT:
+            return end(task, Outcome.FAILED, at, event.detail)
+        before, task = task, storage_choice.after_failure(task, event, at)
+        if not task.active:
+            return task, None
+        if task.storage_account != before.storage_account:
+            return _next_check(task, Check.IDENTITY, at)
+        made = CheckResult(check=Check.STORAGE, passed=None, detail="the container is to be created")
+        return _next_check(task.having(preflight=(*before.preflight[:-1], made)), Check.STORAGE, at)
     return _next_check(task, event.check, at)
+
+
+def accounts_listed(task: CaptureTask, event: task_events.AccountsListed, at: datetime) -> Next:
+    if not event.names:
+        return storage_choice.none_listed(task, event, at)
+    return _next_check(storage_choice.with_account(task, event.names), Check.IDENTITY, at)
 
 
 def _next_check(task: CaptureTask, made: Check | None, at: datetime) -> Next:
     """Return the next check whose command can be built; after the last one, the creation of the capture."""
     for row in preflight.after(made, task.target_type):
+        if row.check is Check.ACCOUNT and not task.storage_account:
+            return task, storage_choice.list_accounts(task)
+        if row.login_only and task.storage_auth_mode != "login":
+            continue
         command = capture_commands.check(task, row)
         if isinstance(command, capture_commands.ShellCommand):
             return task, command
@@ -85,4 +106,4 @@ def _next_check(task: CaptureTask, made: Check | None, at: datetime) -> Next:
             return end(task, Outcome.FAILED, at, f"{row.check} could not be checked: {detail}")
     # The plan is in the registry before the first resource exists: whatever happens next can be undone.
     task = to(task, State.APPROVED).having(cleanup_plan=capture_commands.cloud_cleanup(task))
-    return task, capture_commands.create(task)
+    return task, capture_commands.creations(task)[0]

@@ -19,6 +19,7 @@ from ghost.cloud.resource_names import (
     is_local_path,
     is_location,
     is_placeholder,
+    is_principal,
     is_resource_group,
     is_resource_id,
     is_storage_account,
@@ -118,6 +119,7 @@ ResourceGroup = Annotated[str, _matching(lambda text: not text or is_resource_gr
 StorageAccount = Annotated[str, _matching(lambda text: not text or is_storage_account(text))]
 Container = Annotated[str, _matching(lambda text: not text or is_container(text))]
 BlobName = Annotated[str, _matching(lambda text: not text or is_blob_name(text))]
+Principal = Annotated[str, _matching(is_principal)]
 LocalPath = Annotated[str, _matching(lambda text: not text or is_local_path(text))]
 
 
@@ -198,6 +200,16 @@ class CaptureTask(_Record):
     storage_endpoint: Endpoint | None = None
     storage_is_private: bool = False
     """The account has a private endpoint."""
+    chooses_account: bool = False
+    """Nobody named the account: those of the region are tried."""
+    other_accounts: tuple[StorageAccount, ...] = ()
+    """To be tried after `storage_account`."""
+    unfit_accounts: tuple[str, ...] = ()
+    """Accounts that failed a check, with the reason."""
+    accounts_without_container: tuple[StorageAccount, ...] = ()
+    creates_container: bool = False
+    principal: Principal | None = None
+    """Who is signed in."""
     storage_container: Container = "captures"
     storage_blob_name: BlobName = ""
     blob_located: bool = False

@@ -41,6 +41,7 @@ class Learned:
     storage_location: str | None = None
     storage_endpoint: str | None = None
     storage_is_private: bool | None = None
+    principal: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,27 @@ class Checked:
     passed: bool | None
     detail: str = ""
     learned: Learned = Learned()
+    container_missing: bool = False
+    """All that is wrong is that the container does not exist."""
+
+
+@dataclass(frozen=True)
+class AccountsListed:
+    """The storage accounts that may take the capture, the likeliest first."""
+
+    names: tuple[str, ...]
+    detail: str = ""
+    """Why they are not known."""
+
+
+@dataclass(frozen=True)
+class ContainerCreated:
+    """The container of the capture was created."""
+
+
+@dataclass(frozen=True)
+class ContainerFailed:
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -206,6 +228,9 @@ Event = (
     | TargetMissing
     | TargetUnusable
     | Checked
+    | AccountsListed
+    | ContainerCreated
+    | ContainerFailed
     | CaptureCreated
     | CreationFailed
     | CaptureIdentified

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ghost.brain.offline.azure_reads import Read, az, is_name, query, resource_id
+from ghost.brain.offline.azure_reads import Read, az, query, resource_id
 from ghost.brain.offline.case import Case, read, run
 from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.steps import Call, Steps
@@ -17,10 +17,6 @@ LONG_SECONDS: Final = 300
 """Azure's load balancers, firewalls and gateways forget connections after 4 minutes, by default."""
 MAX_CHECKS: Final = 15
 """Maximum checks of one capture; each polls for up to 45 seconds."""
-MAX_ACCOUNTS: Final = 3
-"""Storage accounts that are tried for one capture."""
-MEANT_FOR_CAPTURES: Final = ("captur", "pcap", "forens", "diag")
-"""In the names of storage accounts."""
 Row = dict[str, Any]
 
 
@@ -61,59 +57,41 @@ def capture_at(case: Case, machine: str, traffic: str, seconds: int = BRIEF_SECO
 
 
 def _captured(case: Case, machine: str, traffic: str, seconds: int) -> Steps[Captured | Uncaptured]:
-    accounts = yield from _accounts(case, machine)
-    place, name, started = resource_id(machine), name_of(machine), Row()
-    if not accounts or place is None:
+    place, name = resource_id(machine), name_of(machine)
+    if place is None or not (yield from _may_be_captured(case, machine)):
         return Uncaptured()
-    for account in accounts[:MAX_ACCOUNTS]:
-        (started,) = yield from run(
-            case,
-            f"I capture {seconds} seconds of traffic at {name} into the storage account {account}. "
-            "Creating the capture needs your approval.",
-            [
-                Call(
-                    "capture_traffic",
-                    {
-                        "target": machine,
-                        "resource_group": place.group,
-                        "storage_account": account,
-                        "duration_seconds": seconds,
-                        "investigation_context": traffic,
-                        "hypothesis_ids": [LOST],
-                    },
-                )
-            ],
-        )
-        if not _is_unfit(account, started):
-            break
+    (started,) = yield from run(
+        case,
+        f"I capture {seconds} seconds of traffic at {name}. Creating the capture needs your approval.",
+        [
+            Call(
+                "capture_traffic",
+                {
+                    "target": machine,
+                    "resource_group": place.group,
+                    "duration_seconds": seconds,
+                    "investigation_context": traffic,
+                    "hypothesis_ids": [LOST],
+                },
+            )
+        ],
+    )
     finished = yield from _finished(case, name, started)
     if isinstance(finished, Uncaptured):
         return finished
     return (yield from _findings(case, machine, finished))
 
 
-def _is_unfit(account: str, started: Row) -> bool:
-    """Return whether a check before the capture failed for its storage account; nobody was asked yet."""
-    checks = started.get("preflight")
-    failed = [row for row in checks if not row.get("passed")] if isinstance(checks, list) else []
-    return any(account in str(row.get("detail")) for row in failed)
-
-
-def _accounts(case: Case, machine: str) -> Steps[tuple[str, ...]]:
-    """Return the storage accounts that may take a capture, the best first; none, with a note, if it cannot be."""
+def _may_be_captured(case: Case, machine: str) -> Steps[bool]:
+    """Return whether a capture at the machine may work; the case's layer says why not."""
     place, name = resource_id(machine), name_of(machine)
     known = case.network.get(Machine, machine)
     if place is None or len(place.names) != 1 or (known is not None and known.power not in (None, "running")):
         case.not_verified("wire", f"{name} is not a running virtual machine, so no capture is possible there")
-        return ()
-    accounts, watchers, extensions = yield from read(
+        return False
+    watchers, extensions = yield from read(
         case,
-        "A capture needs a storage account and a network watcher in the region, and the agent on the machine.",
-        Read(
-            az("storage", "account", "list", query=query("storage_accounts")),
-            "Storage accounts for a capture.",
-            (LOST,),
-        ),
+        "A capture needs a network watcher in the region, and the agent on the machine.",
         Read(az("network", "watcher", "list", query=query("watchers")), "Regions with a network watcher.", (LOST,)),
         Read(
             az("vm", "extension", "list", "-g", place.group, "--vm-name", place.name, query=query("extensions")),
@@ -127,7 +105,7 @@ def _accounts(case: Case, machine: str) -> Steps[tuple[str, ...]]:
         case.actions.append(
             f"Enable capturing: az network watcher configure -g NetworkWatcherRG -l {region} --enabled true"
         )
-        return ()
+        return False
     if extensions.ok and not any("networkwatcher" in str(list(row.values())).lower() for row in extensions.rows()):
         case.not_verified("wire", f"{name} has no Network Watcher agent, so it cannot capture", extensions.audit_ids)
         case.actions.append(
@@ -135,21 +113,8 @@ def _accounts(case: Case, machine: str) -> Steps[tuple[str, ...]]:
             f"-g {place.group} --vm-name {place.name} "
             "-n NetworkWatcherAgentLinux --publisher Microsoft.Azure.NetworkWatcher"
         )
-        return ()
-    named = [row for row in accounts.rows() if is_name(row.get("name"))]
-    usable = [row for row in named if region in ("", _region(row.get("location")))]
-    if not usable:
-        why = f"there is no storage account in {region or 'its region'}" if accounts.ok else accounts.why
-        case.not_verified("wire", f"nothing could be captured: {why}", accounts.audit_ids if accounts.ok else ())
-        return ()
-    group = place.group.casefold()
-
-    def fits(row: Row) -> tuple[bool, bool, bool, str]:
-        name = str(row["name"])
-        is_meant = any(word in name for word in MEANT_FOR_CAPTURES)
-        return row.get("firewall") == "Deny", not is_meant, str(row.get("group")).casefold() != group, name
-
-    return tuple(str(row["name"]) for row in sorted(usable, key=fits))
+        return False
+    return True
 
 
 def _location(network: Network, machine: str) -> str:

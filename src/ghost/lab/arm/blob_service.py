@@ -19,6 +19,7 @@ from ghost.lab.arm.blob_store import (
     container_etag,
     containers,
     content_md5,
+    create_container,
 )
 from ghost.lab.directory import LabDirectory
 from ghost.lab.world import StorageAccount
@@ -62,6 +63,10 @@ def _answer(lab: LabDirectory, account: StorageAccount, request: Request) -> Res
         if request.method == "GET" and lists:
             return _list_containers(lab, account, request)
         raise BlobError(400, "InvalidUri", "The requested URI does not represent any resource on the server.")
+    if request.method == "PUT" and of_container and not blob:
+        if not create_container(lab, account, container):
+            raise BlobError(409, "ContainerAlreadyExists", "The specified container already exists.")
+        return Response(201, b"", _container_headers(account, container), changed=True)
     if container not in containers(lab, account):
         raise BlobError(404, "ContainerNotFound", "The specified container does not exist.")
     if not blob:

@@ -35,7 +35,17 @@ def containers(lab: LabDirectory, account: StorageAccount) -> list[str]:
     """Return the world's containers, and the default one of captures."""
     blobs = settled(lab).get("blobs", [])
     made = any((blob["account"], blob["container"]) == (account.name, DEFAULT_CONTAINER) for blob in blobs)
-    return sorted({*account.containers, *([DEFAULT_CONTAINER] if made else [])})
+    created = [name for owner, name in lab.state().get("containers", []) if owner == account.name]
+    return sorted({*account.containers, *created, *([DEFAULT_CONTAINER] if made else [])})
+
+
+def create_container(lab: LabDirectory, account: StorageAccount, name: str) -> bool:
+    """Return whether it was created: False if it exists."""
+    if name in containers(lab, account):
+        return False
+    with lab.changing() as state:
+        state.setdefault("containers", []).append([account.name, name])
+    return True
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,19 @@ from ghost.lab.directory import LabDirectory
 VERSION = "2.91.0"
 
 
+@command(
+    "role assignment list",
+    *("--assignee", "--all ?", "--scope", "--resource-group -g", "--include-inherited ?", "--include-groups ?"),
+)
+def role_assignment_list(lab: LabDirectory, options: Namespace) -> Any:
+    """Return the roles of a lab's user, who owns the subscription and its blobs."""
+    own = lab.world.subscription
+    if options.assignee not in (None, own.user):
+        return []
+    row = {"principalName": own.user, "principalType": "User", "scope": f"/subscriptions/{own.id}"}
+    return [{**row, "roleDefinitionName": name} for name in ("Owner", "Storage Blob Data Contributor")]
+
+
 @command("version")
 def version(_lab: LabDirectory, _options: Namespace) -> Any:
     return {"azure-cli": VERSION, "azure-cli-core": VERSION, "azure-cli-telemetry": "1.1.0", "extensions": {}}

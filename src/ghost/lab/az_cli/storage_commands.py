@@ -84,6 +84,12 @@ def container_exists(lab: LabDirectory, options: Namespace) -> Any:
     return {"exists": options.name in stored.containers(lab, _account(lab, "container exists", options))}
 
 
+@command("storage container create", "--name -n !", "--public-access", "--fail-on-exist ?", *CREDENTIALS)
+def container_create(lab: LabDirectory, options: Namespace) -> Any:
+    account = _account(lab, "container create", options)
+    return {"created": stored.create_container(lab, account, options.name)}
+
+
 @command("storage container list", "--prefix", "--num-results", "--include-metadata ?", *CREDENTIALS)
 def container_list(lab: LabDirectory, options: Namespace) -> Any:
     account = _account(lab, "container list", options)
