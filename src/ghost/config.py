@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from ghost.errors import ConfigurationError
+from ghost.errors import ConfigurationError, UsageError
 
 
 class SecretStr:
@@ -284,16 +284,18 @@ _TRUE, _FALSE = frozenset(("1", "true", "t", "yes", "y", "on")), frozenset(("0",
 def _value(one: Field[Any], given: Mapping[str, Any], environment: Mapping[str, str]) -> Any:
     variable = one.metadata["variable"]
     option = f"the option --{one.name.replace('_', '-')}"
-    where = option if one.name in given else f"the environment variable {variable}"
+    kind, where = (
+        (UsageError, option) if one.name in given else (ConfigurationError, f"the environment variable {variable}")
+    )
     value = given.get(one.name, environment.get(variable, one.default))
     if value is None:
         return None
     try:
         value = _converted(_types()[one.name], value)
     except ValueError as error:
-        raise ConfigurationError(f"{where} is not usable: {error}") from None
+        raise kind(f"{where} is not usable: {error}") from None
     if fault := one.metadata["bounds"].fault_of(value):
-        raise ConfigurationError(f"{where} is not usable: it {fault}")
+        raise kind(f"{where} is not usable: it {fault}")
     return value
 
 

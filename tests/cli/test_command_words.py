@@ -37,7 +37,7 @@ def test_ghosts_own_script_is_said_to_change_nothing_and_no_other():
 @pytest.mark.parametrize(
     "more",
     [
-        "--filters x",
+        "--target-type vm",
         "--output @/tmp/file",
         "--vm other",
         "-n two --name three",

@@ -33,6 +33,15 @@ NOT_RUN = {
     "ghost serve --workspace prod": "serves until Ctrl-C; tests/server does so",
     'ghost answer q:1732264000000 "port: 6379"': "answers a question that the background loop asked",
     'ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg': "reads a page of the internet",
+    **dict.fromkeys(
+        (
+            "ghost capture fetch last",
+            "ghost capture check last",
+            "ghost capture cancel last",
+            "ghost capture cleanup last",
+        ),
+        "needs a capture that was started; test_capture_command.py does so",
+    ),
     "tcpdump -i eth0 -w - | ghost pcap - --findings": "records packets, as root, until Ctrl-C",
     "ghost pcap web.pcap --open": "opens a browser; tests/cli/test_browser.py does so",
 }

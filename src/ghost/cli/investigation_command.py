@@ -30,7 +30,7 @@ from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.capture_settings import orchestrator_of
 from ghost.cli.event_lines import EventLines, told_of
-from ghost.cli.leftovers import UNTRACKED, of_this_network, offer_orphans
+from ghost.cli.leftovers import UNTRACKED, of_this_network, offer_orphans, tell_what_is_left
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, ShownTools, TerminalGoneError, used_up
 from ghost.cli.report_command import rendered
 from ghost.cli.session_memory import SessionMemory
@@ -133,6 +133,8 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
             can_go_on = saved and isinstance(ended, KeyboardInterrupt | BrainError | LoginError)
             of = f"{opening.session_id}{option_of(workspace.root)}"
             resume = f"ghost investigate --resume {of}" if can_go_on else None
+            if opening.session_id is not None:
+                tell_what_is_left(settings, opening.session_id)
             with contextlib.suppress(OSError, TerminalGoneError):  # where the terminal is gone nobody is to be told
                 if resume:
                     to_stderr().print(f"Session saved. Resume with: {resume}", markup=False, soft_wrap=True)

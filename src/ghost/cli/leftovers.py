@@ -1,4 +1,4 @@
-"""Shows what earlier sessions left in Azure and here, and offers to delete it."""
+"""Shows what sessions left in Azure and here, and offers to delete what earlier ones did."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Final
 
 from ghost.agent import ORPHAN_KINDS, Orphan, Session, Workspace, choose_and_clean, load_session
 from ghost.cli.narration import NarratedShell, Narration
-from ghost.cloud import CloudOrchestrator
+from ghost.cli.session_records import option_of
+from ghost.cli.terminal import to_stderr
+from ghost.cloud import CloudOrchestrator, capture_tasks
+from ghost.config import Settings
 from ghost.errors import GhostError
 
 UNTRACKED: Final = frozenset({"untracked_azure", "untracked_blob"})
@@ -63,3 +66,21 @@ def offer_orphans(
         narration.line(f"  [WARN] {warning}", style="yellow")
     if any(o.kind in UNTRACKED and o.name not in session.manual_cleanup_pending for o in orphans):
         orchestrator.search_azure()  # so that nobody is told of what was deleted
+
+
+def tell_what_is_left(settings: Settings, session_id: str) -> None:
+    """Say on standard error which captures of a session still run or are stored, what they cost, how to end them."""
+    with suppress(OSError, GhostError):  # where the terminal is gone nobody is to be told
+        for task in capture_tasks(settings.audit_dir):
+            if task.session_id != session_id or not any(step.in_cloud for step in task.remaining):
+                continue
+            where = f"{task.storage_account}/{task.storage_container}"
+            runs = f"runs for up to {task.duration_limit_seconds} s and is stored" if task.active else "is still stored"
+            verb = "cancel" if task.active else "cleanup"
+            to_stderr().print(
+                f"The capture {task.task_id} {runs} in {where}, which costs until it is deleted: "
+                f"ghost capture {verb} {task.task_id}{option_of(settings.workspace)}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )

@@ -7,11 +7,12 @@ unasked.
 
 from ghost.cloud.orchestrator import ApprovePlan, CloudOrchestrator, Shell
 from ghost.cloud.progress_lines import is_routine
-from ghost.cloud.requests import Wishes
+from ghost.cloud.requests import ANY_ACCOUNT, Wishes
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Mode, Outcome, State
-from ghost.cloud.unreleased_captures import UnreleasedCapture, unreleased_captures_of
+from ghost.cloud.unreleased_captures import UnreleasedCapture, capture_tasks, unreleased_captures_of
 
 __all__ = [
+    "ANY_ACCOUNT",
     "ApprovePlan",
     "CaptureTask",
     "CleanupStatus",
@@ -23,6 +24,7 @@ __all__ = [
     "State",
     "UnreleasedCapture",
     "Wishes",
+    "capture_tasks",
     "is_routine",
     "unreleased_captures_of",
 ]

@@ -292,7 +292,7 @@ def clean_up(task: CaptureTask, step: int) -> ShellCommand:
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
         delay_seconds=BUSY_SECONDS * task.cleanup_plan[step].attempts,
         step=step,
-        asks=task.outcome is not Outcome.COMPLETED,
+        asks=task.outcome not in (Outcome.COMPLETED, Outcome.CANCELLED),
     )
 
 

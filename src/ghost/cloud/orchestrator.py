@@ -194,7 +194,7 @@ class CloudOrchestrator:
         """Ask once about the whole life of these captures. What is denied here is denied when its turn comes."""
         lines = [line for task, command in ready if command for line in capture_commands.whole_life(task)]
         if self._approve_plan is not None and lines:
-            targets = " and ".join(task.target for task, command in ready if command)
+            targets = " and ".join(task.target_name for task, command in ready if command)
             why = f"The whole life of a packet capture on {targets}: it is created, downloaded and removed."
             self._approve_plan(lines, f"{why} Investigation: {capture_commands.context(ready[0][0])}")
 

@@ -177,7 +177,7 @@ def _cleanup_note(task: CaptureTask) -> str:
     if task.cleanup_status is CleanupStatus.PARTIAL:
         return " ".join(kept_warning(step.name, step.in_cloud) for step in task.remaining)
     if task.cleanup_status is CleanupStatus.PENDING:
-        return f"{plural(len(task.remaining), 'resource')} to clean up with cleanup_task."
+        return f"{plural(len(task.remaining), 'resource')} to clean up."
     return ""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ghost.cloud.orphans import in_registry
 from ghost.cloud.registry import TaskRegistry
+from ghost.cloud.task import CaptureTask
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,12 @@ class UnreleasedCapture:
     left: int
     """Number of cleanup steps not done."""
     created: datetime | None
+
+
+def capture_tasks(audit_dir: Path) -> list[CaptureTask]:
+    """Return the tasks of all sessions, the newest last. Nothing is written; unreadable files are skipped."""
+    tasks = TaskRegistry(audit_dir, "reader", lambda _: None).all()
+    return sorted(tasks, key=lambda task: (str(task.timestamps.created or ""), task.task_id))
 
 
 def unreleased_captures_of(audit_dir: Path, running: str, now: datetime) -> list[UnreleasedCapture]:

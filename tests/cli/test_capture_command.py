@@ -1,0 +1,80 @@
+"""`ghost capture`: from start to clean-up with one question, each step a command of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_commands import ghost as run_ghost
+
+
+@pytest.fixture
+def ghost(tmp_path: Path) -> Any:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return run_ghost("capture", *words, cwd=tmp_path, in_process=True, GHOST_LAB_SPEED="40", COLUMNS="400")
+
+    return run
+
+
+def approvals(directory: Path) -> list[dict[str, Any]]:
+    (path,) = (directory / "audit").glob("approvals_capture_*.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_pair_is_started_fetched_compared_and_deleted_with_one_question(ghost: Any, tmp_path: Path) -> None:
+    started = ghost(
+        "start", "app-vm-01", "--pair", "db-vm-01", "--lab", "wire-loss", "--capture-filter", "tcp * * * 5432"
+    )
+    assert started.returncode == 0, started.stderr
+    assert """--filters '[{"protocol":"TCP","localPort":"5432"}]'""" in " ".join(started.stdout.split())
+    assert "Next: ghost capture fetch ghost_app-vm-01_" in started.stdout
+
+    fetched = ghost("fetch", "last")
+    assert fetched.returncode == 0, fetched.stderr
+    assert "lost between A and B" in fetched.stdout
+    assert fetched.stdout.count("executive summary: ") == 1
+
+    (source, far) = json.loads(ghost("list", "--json").stdout)["captures"]
+    assert (source["outcome"], source["paired_task_id"], len(source["left"])) == ("completed", far["task_id"], 2)
+    too_late = ghost("cancel", source["task_id"])
+    assert (too_late.returncode, "ghost capture cleanup" in too_late.stderr) == (2, True)
+
+    cleaned = ghost("cleanup", "last")
+    assert cleaned.returncode == 0, cleaned.stderr
+    rows = json.loads(ghost("list", "--json").stdout)["captures"]
+    assert [row["left"] for row in rows] == [[], []]
+    assert all(Path(row["local_pcap_path"]).stat().st_size for row in rows)
+    assert [(one["kind"], one["answer"]) for one in approvals(tmp_path)] == [("plan", "approve")]
+    assert run_ghost("audit", "verify", "last", cwd=tmp_path, in_process=True).returncode == 0
+
+
+def test_a_running_capture_is_not_cleaned_up_but_cancelled_and_its_local_copy_is_not_kept_if_told(
+    ghost: Any, tmp_path: Path
+) -> None:
+    ghost("start", "app-vm-01", "--lab", "wire-loss", "--no-keep-capture", "--capture-seconds", "300")
+    assert f" rm {tmp_path}" in str(approvals(tmp_path)[0]["shown"]).replace("'", " ")
+    running = ghost("cleanup", "last")
+    assert (running.returncode, "ghost capture cancel" in running.stderr) == (2, True)
+    cancelled = ghost("cancel", "last", "--json")
+    (answer,) = json.loads(cancelled.stdout)["captures"]
+    assert (cancelled.returncode, answer["status"], answer["cleanup_status"]) == (0, "task_cancelled", "completed")
+    assert [one["kind"] for one in approvals(tmp_path)] == ["plan"]
+
+
+def test_what_cannot_be_captured_is_said_before_anything_is_asked(ghost: Any, tmp_path: Path) -> None:
+    for words, said in (
+        (["start", "nothing-vm", "--lab", "wire-loss"], "no virtual machine 'nothing-vm'"),
+        (
+            ["start", "app-vm-01", "--lab", "wire-loss", "--capture-filter", "tcp * * * x"],
+            "capture filter is not usable",
+        ),
+        (["start", "app-vm-01", "--lab", "wire-loss", "--storage-account", "No"], "--storage-account is not usable"),
+        (["fetch", "last"], "ghost capture list"),
+    ):
+        run = ghost(*words)
+        assert (run.returncode, said in run.stderr) == (2, True), run.stderr
+    assert not list((tmp_path / "audit").glob("orchestrator_tasks_*"))
