@@ -670,6 +670,7 @@ def test_an_investigation_reads_only_its_own_files(make: Any, tmp_path: Path, mo
         "audit/shell_audit_s1_2.jsonl",
         "audit/anonymization_map_s1.json",
         "x.cap",
+        "e",  # as the last letter of --name: no long option holds its value without "="
     ):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("text")
@@ -684,7 +685,7 @@ def test_an_investigation_reads_only_its_own_files(make: Any, tmp_path: Path, mo
     ask(shell, "az vm list 'x")  # so that there is a record
     for command in ("cat captures/a_summary.md", "tail -n 5 audit/shell_audit_s1.jsonl", "cat /etc/hosts"):
         assert ask(shell, command)["status"] == "completed", command
-    own = ["nl captures/a_summary.md", "az vm restart -g audit -n vm"]
+    own = ["nl captures/a_summary.md", "az vm restart -g audit --name vm"]
     own.append("az vm run-command invoke -g rg -n vm --command-id RunShellScript --scripts 'cat /etc/hosts'")
     for command in own:
         assert ask(shell, command)["status"] == "denied", command

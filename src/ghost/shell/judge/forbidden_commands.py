@@ -457,7 +457,8 @@ def _files_named(segment: Sequence[str]) -> Iterator[str]:
     is_az = segment[0] == "az"
     for before, word in pairwise(segment):
         if before not in _policy().az_text_options:
-            joined = range(2, min(len(word), _LONGEST_CLUSTER)) if word.startswith("-") else ()  # -nrFILE
+            is_cluster = word.startswith("-") and not word.startswith("--")  # -nrFILE
+            joined = range(2, min(len(word), _LONGEST_CLUSTER)) if is_cluster else ()
             for path in (word, word.partition("=")[2], *(word[start:] for start in joined)):
                 if not is_az or "/" in path or os.path.isfile(path):  # noqa: PTH113 - a directory may share a group's name
                     yield path
