@@ -180,10 +180,17 @@ def test_what_sessions_of_another_network_left_is_told_and_not_offered(tmp_path)
     here = Session(session_id="ghost_20260101_120001", **about)
     other = here.model_copy(update={"session_id": "ghost_20260101_120000", "network": "lab wire-loss (SIMULATED)"})
     save_session(workspace.audit_dir / f"ghost_session_{other.session_id}.json", other)
+    same = here.model_copy(update={"session_id": "ghost_20260101_115959"})
+    save_session(workspace.audit_dir / f"ghost_session_{same.session_id}.json", same)
     save_session(workspace.session_file, here)
     left = [
         Orphan("partially_cleaned", name, name, None, session)
-        for name, session in (("ghost_a", other.session_id), ("ghost_b", here.session_id), ("ghost_c", None))
+        for name, session in (
+            ("ghost_a", other.session_id),
+            ("ghost_b", same.session_id),
+            ("ghost_c", None),
+            ("ghost_d", here.session_id),  # of the session that goes on
+        )
     ]
     screen = io.StringIO()
     narration = Narration(Console(file=screen, soft_wrap=True), interactive=False)

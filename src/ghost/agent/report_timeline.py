@@ -27,8 +27,8 @@ MAX_CHANGES: Final = 6
 _VERBS: Final = {"write": "changed", "delete": "deleted"}
 _USER: Final = re.compile(r"(?<=^.).*(?=@)")
 _SAID: Final = {
-    "user_approved": "Approved",
-    "user_modified": "Changed and approved",
+    "user_approved": "Ran, approved",
+    "user_modified": "Ran, changed and approved",
     "user_denied": "Denied",
     "user_abandoned": "Not answered",
 }

@@ -21,9 +21,11 @@ UNTRACKED: Final = frozenset({"untracked_azure", "untracked_blob"})
 def of_this_network(
     orphans: Sequence[Orphan], workspace: Workspace, session: Session, narration: Narration
 ) -> list[Orphan]:
-    """Return what sessions of the same network left; the others are told, and cannot be deleted through this one."""
+    """Return what earlier sessions of the same network left; the others are told, and not deleted through this one."""
     here, elsewhere = [], []
     for orphan in orphans:
+        if orphan.session_id == session.session_id:
+            continue  # resumed: its brain goes on with them
         network = _network(orphan, workspace)
         if network in (None, session.network):
             here.append(orphan)
