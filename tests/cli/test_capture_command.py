@@ -15,7 +15,7 @@ from tests.cli.test_commands import ghost as run_ghost
 @pytest.fixture
 def ghost(tmp_path: Path) -> Any:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return run_ghost("capture", *words, cwd=tmp_path, in_process=True, GHOST_LAB_SPEED="40", COLUMNS="400")
+        return run_ghost("capture", *words, cwd=tmp_path, in_process=True, GHOST_LAB_SPEED="60", COLUMNS="400")
 
     return run
 
@@ -26,9 +26,8 @@ def approvals(directory: Path) -> list[dict[str, Any]]:
 
 
 def test_a_pair_is_started_fetched_compared_and_deleted_with_one_question(ghost: Any, tmp_path: Path) -> None:
-    started = ghost(
-        "start", "app-vm-01", "--pair", "db-vm-01", "--lab", "wire-loss", "--capture-filter", "tcp * * * 5432"
-    )
+    words = ("start", "app-vm-01", "--pair", "db-vm-01", "--lab", "wire-loss", "--capture-filter", "tcp * * * 5432")
+    started = ghost(*words, "--capture-seconds", "300")  # long enough for both to overlap on a slow machine
     assert started.returncode == 0, started.stderr
     assert """--filters '[{"protocol":"TCP","localPort":"5432"}]'""" in " ".join(started.stdout.split())
     assert "Next: ghost capture fetch ghost_app-vm-01_" in started.stdout

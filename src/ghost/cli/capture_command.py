@@ -96,20 +96,22 @@ def fetch(task_id: str, asked: Asked) -> int:
 def cancel(task_id: str, reason: str, asked: Asked) -> int:
     """End a capture early, both ends of it, and delete what it made in Azure."""
     with _session(asked, task_id) as session:
-        if session.task is not None and not session.task.active:
-            of = f"{session.task.task_id}{session.of}"
+        active = [end.task_id for end in session.ends if end.active]
+        if not active:
+            of = f"{session.ends[0].task_id}{session.of}"
             raise UsageError(f"this capture has ended: what it left is deleted with ghost capture cleanup {of}")
-        return session.tell_cleanup([session.ask({**each, "reason": reason}) for each in session.both("cancel_task")])
+        request = {"intent": "cancel_task", "reason": reason}
+        return session.tell_cleanup([session.ask({**request, "task_id": task_id}) for task_id in active])
 
 
 def cleanup(task_id: str, include_artifacts: bool, asked: Asked) -> int:
     """Delete a finished capture and its blob in Azure; with its reports here, if told so."""
     with _session(asked, task_id) as session:
-        if session.task is not None and session.task.active:
-            of = f"{session.task.task_id}{session.of}"
+        if any(end.active for end in session.ends):
+            of = f"{session.ends[0].task_id}{session.of}"
             raise UsageError(f"this capture has not ended: ghost capture fetch {of}, or ghost capture cancel {of}")
-        ends = session.both("cleanup_task")
-        return session.tell_cleanup([session.ask({**each, "include_artifacts": include_artifacts}) for each in ends])
+        request = {"intent": "cleanup_task", "include_artifacts": include_artifacts}
+        return session.tell_cleanup([session.ask({**request, "task_id": end.task_id}) for end in session.ends])
 
 
 def list_captures(asked: Asked, *, in_azure: bool) -> int:
@@ -161,9 +163,9 @@ class _Session:
     """The orchestrator, its shell and what is shown, for the session of one capture."""
 
     def __init__(
-        self, settings: Settings, session_id: str, task: CaptureTask | None, lab: RunningLab | None, asked: Asked
+        self, settings: Settings, session_id: str, ends: list[CaptureTask], lab: RunningLab | None, asked: Asked
     ) -> None:
-        self.task, self.session_id, self.of = task, session_id, option_of(settings.workspace)
+        self.ends, self.session_id, self.of = ends, session_id, option_of(settings.workspace)
         self._asked, self._settings, self._lab = asked, settings, lab
         self._narration = Narration(
             to_stderr() if asked.as_json else to_stdout(), interactive=is_interactive() and not asked.as_json
@@ -226,14 +228,9 @@ class _Session:
         groups = ", ".join(row["group"] for row in fitting[:5])
         raise UsageError(f"{named} is in several groups: say which with -g: {groups}")
 
-    def both(self, intent: str) -> list[dict[str, Any]]:
-        """The requests for the task and for the other end of its path."""
-        ids = [self.task.task_id, self.task.paired_task_id] if self.task else []
-        return [{"intent": intent, "task_id": task_id} for task_id in ids if task_id]
-
     def checked(self) -> list[Answer]:
         """Return the answers about the task and the other end of its path, which wait for each other."""
-        requests = self.both("check_task")
+        requests = [{"intent": "check_task", "task_id": end.task_id} for end in self.ends]
         answers = [self.ask(each) for each in requests]
         if len({each["status"] == PENDING for each in answers}) == 2 and not any(a["user_denied"] for a in answers):
             answers = [self.ask(each) for each in requests]
@@ -291,12 +288,12 @@ def _session(
     settings = replace(settings, workspace=open_workspace(asked.workspace, settings).root)
     scenario = load_case(lab) if lab else None
     with workspace_lock(settings.workspace):
-        task = _task(settings, task_id) if task_id is not None else None
+        ends = _ends(settings, task_id) if task_id is not None else []
         moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
-        own = task is not None and task.session_id.startswith(CAPTURE)
-        session_id = task.session_id if task and own else f"{CAPTURE}{moment}_{secrets.token_hex(3)}"
+        began = ends[0].session_id if ends else f"{CAPTURE}{moment}_{secrets.token_hex(3)}"
+        session_id = began if began.startswith(CAPTURE) else f"{CAPTURE}{moment}_{secrets.token_hex(3)}"
         private_dir(settings.audit_dir)
-        directory = settings.workspace / "lab" / (task.session_id if task else session_id)
+        directory = settings.workspace / "lab" / began
         running = (
             start_lab(scenario, directory, speed=settings.lab_speed)
             if scenario
@@ -305,18 +302,18 @@ def _session(
             else None
         )
         try:
-            yield _Session(settings, session_id, task, running, asked)
+            yield _Session(settings, session_id, ends, running, asked)
         except BaseException:
-            tell_what_is_left(settings, task.session_id if task else session_id)
+            tell_what_is_left(settings, began)
             raise
 
 
-def _task(settings: Settings, named: str) -> CaptureTask:
+def _ends(settings: Settings, named: str) -> list[CaptureTask]:
+    """The named capture, and that of the other end of its path; by `last` the source first. Raises `UsageError`."""
     tasks = capture_tasks(settings.audit_dir)
     found = tasks[-1:] if named == LAST else [task for task in tasks if task.task_id == named]
     if not found:
         near = did_you_mean(named, {task.task_id for task in tasks})
         raise UsageError(f"no capture {named[:100]!r} in {settings.workspace}: {near}ghost capture list names them")
-    task = found[0]
-    source = [other for other in tasks if named == LAST and other.task_id == task.paired_task_id]
-    return source[0] if source and task.pair_role == "destination" else task
+    ends = [*found, *(other for other in tasks if other.task_id == found[0].paired_task_id)]
+    return sorted(ends, key=lambda end: named == LAST and end.pair_role == "destination")
