@@ -357,10 +357,13 @@ def test_a_number_of_jobs_that_cannot_be_is_answered_with_those_that_can() -> No
         assert "argument --jobs: expected a number from 1 to 64: see " in ran.stderr
 
 
-def test_findings_of_a_comparison_are_refused_as_wrong_usage(tmp_path: Path) -> None:
-    ran = run("a.pcap", "--compare", "b.pcap", "--findings", cwd=tmp_path)
-    assert ran.returncode == 2
-    assert "--compare" in ran.stderr
+def test_findings_of_a_comparison_are_json_and_write_no_file(shared_captures: Path, tmp_path: Path) -> None:
+    captures = [str(shared_captures / name) for name in ("smtp.pcap", "wikipedia.pcap")]
+    ran = run(captures[0], "--compare", captures[1], "--ends", "--findings", cwd=tmp_path)
+    assert (ran.returncode, list(tmp_path.iterdir())) == (0, [])
+    told = json.loads(ran.stdout)
+    assert told["two_ends"]["matched_packets"] == 0
+    assert not any(name.endswith("_path") for name in told)
 
 
 def test_help_has_an_example_of_each_mode() -> None:

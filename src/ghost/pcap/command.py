@@ -53,6 +53,8 @@ examples:
       lost, delayed or changed between the two places they were taken
   {program} client.pcap --compare server.pcap --ends
       the same, for captures known to be the two ends of one path, also where nothing arrived
+  {program} client.pcap --compare server.pcap --ends --findings
+      prints what became of the packets in each direction, as JSON; writes no file
   tcpdump -i eth0 -w - | {program} - --findings
       analyses what comes on standard input when it ends; Ctrl-C ends tcpdump
   {program} captures/
@@ -190,8 +192,6 @@ def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
     # Before numpy is imported: threads for linear algebra, of which the engine has none, take a third of its start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tune_process()
-    if options.compare is not None and options.findings:
-        raise UsageError("--findings takes one capture: leave out --compare, or ask for each capture's findings")
     if options.ends and options.compare is None:
         raise UsageError("--ends takes two captures: CAPTURE --compare OTHER --ends")
     if options.dask is not None and (options.findings or options.compare is not None):
@@ -224,6 +224,11 @@ def _places(options: argparse.Namespace, *, folder: bool) -> Places:
 
 
 def _print_findings(options: argparse.Namespace) -> None:
+    if options.compare is not None:
+        from ghost.pcap.compare.capture_pair import compare_captures
+
+        _print_json(compare_captures(options.capture, options.compare, None, ends=options.ends).document())
+        return
     from ghost.pcap.report.semantic import dump, findings_document
     from ghost.pcap.report.single_capture import judge
 

@@ -46,24 +46,18 @@ class Pair:
         }
 
 
-def compare_captures(baseline: Path, current: Path, places: Places, *, ends: bool) -> Pair:
-    """Compare two captures and write the files. `ends`: they are two ends of one path."""
-    a, b = stem_of(baseline), stem_of(current)
-    if a == b:  # the same name in two directories
-        a, b = f"{a}_baseline", f"{b}_current"
-    written = {
-        "baseline_semantic_json_path": places.semantic / f"{a}_semantic.json",
-        "current_semantic_json_path": places.semantic / f"{b}_semantic.json",
-        "report_path": places.reports / f"{a}_vs_{b}_comparison.md",
-        "executive_summary_path": places.reports / f"{a}_vs_{b}_executive_summary.md",
-        "html_report_path": places.reports / f"{a}_vs_{b}_comparison.html",
-    }
+def compare_captures(baseline: Path, current: Path, places: Places | None, *, ends: bool) -> Pair:
+    """Compare two captures and write the files, to `places`. `ends`: they are two ends of one path."""
+    written = _paths_of(baseline, current, places) if places else {}
     for capture in (baseline, current):
         check_capture(capture)  # before the first of them is read, which may take long
     prepare([baseline, current], written.values())
     left, right = Capture(*judge(baseline)), Capture(*judge(current))
     table = differences(left.analysis, right.analysis)
     path = two_ends(baseline, current, left.analysis, right.analysis, certain=ends)
+    pair = Pair(left, right, table, path, written)
+    if not written:
+        return pair
     contents = (
         dump(semantic(left.analysis, left.findings)),
         dump(semantic(right.analysis, right.findings)),
@@ -72,4 +66,17 @@ def compare_captures(baseline: Path, current: Path, places: Places, *, ends: boo
         html_comparison(left, right, table, path),
     )
     write_all(dict(zip(written.values(), contents, strict=True)))
-    return Pair(left, right, table, path, written)
+    return pair
+
+
+def _paths_of(baseline: Path, current: Path, places: Places) -> dict[str, Path]:
+    a, b = stem_of(baseline), stem_of(current)
+    if a == b:  # the same name in two directories
+        a, b = f"{a}_baseline", f"{b}_current"
+    return {
+        "baseline_semantic_json_path": places.semantic / f"{a}_semantic.json",
+        "current_semantic_json_path": places.semantic / f"{b}_semantic.json",
+        "report_path": places.reports / f"{a}_vs_{b}_comparison.md",
+        "executive_summary_path": places.reports / f"{a}_vs_{b}_executive_summary.md",
+        "html_report_path": places.reports / f"{a}_vs_{b}_comparison.html",
+    }
