@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from ghost.lab.wire.packet_generator import synthesize
 from ghost.lab.world import World
 from ghost.net import GUEST_SCRIPT, Flow, Guest
 from ghost.pcap.analysis import analyse
+from ghost.pcap.compare.capture_pair import compare_captures
 from ghost.pcap.findings import find
 from ghost.pcap.report.semantic.conversation_summary import findings_document
 from ghost.pcap.report.semantic.token_budget import dump
@@ -82,12 +83,17 @@ class LabTools:
     denied: tuple[str, ...] = ()
     findings: Mapping[str, Callable[[Result], Result]] = field(default_factory=dict)
     """What is changed of the engine's document of a capture, by machine."""
+    compared: list[Result] | None = None
+    """Directions of the comparison, in place of the engine's."""
     reason: str = "not now"
     """Why captures are denied."""
     seconds: int = 0
     """Of the last capture."""
     inspected: list[str] = field(default_factory=list)
     captured: list[str] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+    """Machines of each request for a capture."""
+    tasks: dict[str, Result] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -98,18 +104,15 @@ class LabTools:
         self.calls.append(call)
         record = {"audit_id": f"s_{len(self.calls)}"}
         if call.name == "capture_traffic":
-            name = str(call.arguments["target"]).rpartition("/")[2]
-            self.captured.append(name)
+            targets = str(call.arguments["target"]).split(" to ")
+            self.asked.append(len(targets))
+            self.captured += [target.rpartition("/")[2] for target in targets]
             self.seconds = int(call.arguments["duration_seconds"])
-            if {"capture", f"capture at {name}"} & set(self.denied):
-                ids = [record["audit_id"]]
-                return {"status": "task_cancelled", "user_denied": True, "denial_reason": self.reason,
-                        "shell_audit_ids": ids}  # fmt: skip
-            return {
-                "status": "task_completed",
-                "task_id": name,
-                "result": {"local_pcap_path": f"/{len(self.calls)}/{name}.cap"},
-            }
+            self.tasks = {each["task_id"]: each for each in map(self._task, targets)}
+            first, *others = self.tasks.values()
+            return {**first, "status": "task_pending", **({"paired_task": others[0]} if others else {})}
+        if call.name == "check_task":
+            return self.tasks[call.arguments["task_id"]]
         if call.name != "run_shell_cmd":
             return {"status": "ok"}
         words = shlex.split(call.arguments["command"])
@@ -117,7 +120,19 @@ class LabTools:
             return {"status": "denied", "denial_reason": "not at night", **record}
         return {"status": "completed", "exit_code": 0, "output": json.dumps(self._output(words)), **record}
 
+    def _task(self, target: str) -> Result:
+        name = target.rpartition("/")[2]
+        task = {"task_id": name, "target": target, "shell_audit_ids": [f"s_{len(self.calls)}"]}
+        if {"capture", f"capture at {name}"} & set(self.denied):
+            return {**task, "status": "task_cancelled", "user_denied": True, "denial_reason": self.reason}
+        result = {"local_pcap_path": f"/{len(self.calls)}/{name}.cap"}
+        return {**task, "status": "task_completed", "result": result}
+
     def _output(self, words: Sequence[str]) -> Any:
+        if "--compare" in words and self.compared is not None:
+            return {"two_ends": {"directions": self.compared}}
+        if "--compare" in words:
+            return json.loads(_compared(self.scenario, Path(words[1]).stem, Path(words[3]).stem, self.seconds))
         if words[0] == "pcap-forensics":
             return self._document(Path(words[1]).stem)
         if "run-command" in words:
@@ -140,6 +155,17 @@ def _document(scenario: str, machine: str, seconds: int) -> str:
         path.write_bytes(synthesize(world_of(scenario), machine, NOW, seconds, 1))
         analysis = analyse(path)
         return dump(findings_document(analysis, find(analysis)))
+
+
+@cache
+def _compared(scenario: str, source: str, destination: str, seconds: int) -> str:
+    """Return what the engine prints of captures at both ends, the second of which began a second later."""
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{machine}.pcap" for machine in (source, destination)]
+        for late, path in enumerate(paths):
+            start = NOW + timedelta(seconds=late)
+            path.write_bytes(synthesize(world_of(scenario), path.stem, start, seconds, 1))
+        return json.dumps(compare_captures(*paths, None, ends=True).document())
 
 
 def run_steps(steps: Steps[Any], tools: LabTools) -> Any:

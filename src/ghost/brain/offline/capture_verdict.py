@@ -20,7 +20,15 @@ from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.silent_attempts import judge_unanswered
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.understanding.tenant_names import end_of
-from ghost.brain.offline.wire_captures import BRIEF_SECONDS, LONG_SECONDS, Captured, Row, capture_at
+from ghost.brain.offline.wire_captures import (
+    BRIEF_SECONDS,
+    LONG_SECONDS,
+    Captured,
+    Row,
+    capture_at,
+    capture_ends,
+    known_capture,
+)
 from ghost.brain.offline.wire_traffic import ATTEMPTS, Wire, judged, port_of, traffic_at, who_of
 from ghost.net import Flow, Guest, dns_name, explain, key, kinds_seen_as, known_kinds, name_of
 from ghost.text import one_line
@@ -31,12 +39,15 @@ AT_AN_END: Final = {"server_application", "server_host", "client"}
 """The `blame` values of a finding that is not about the path."""
 DEGRADED: Final = {"slow", "intermittent", "reset"}
 """Complaints about traffic that passes."""
+ONE_END_SETTLES: Final = {"refused", "dns"}
+"""Complaints that a capture at the source explains. For others it does not tell where packets or answers get lost."""
 MAX_PORTS: Final = 3
 """Ports seen in a capture that are walked."""
 
 
 def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Steps[tuple[Candidate, ...]]:
-    """Capture at the source, or at the destination if the source is outside the tenant or not known, and judge.
+    """Capture at both ends where directions matter, else at the source, or at the destination if the source is outside
+    the tenant or not known; judge.
 
     Causes of slow transfers may be visible only at the other end: losses of acknowledgements, for example. Returns
     candidates to be walked again: with ports that only the capture shows, or with guests read in place of a capture.
@@ -53,9 +64,18 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         case.not_verified("wire", unknown)
         return ()
     seconds = LONG_SECONDS if complaint.kind in ("intermittent", "reset") else BRIEF_SECONDS
-    captured = yield from capture_at(case, here, str(candidate), seconds)
-    if not isinstance(captured, Captured) and others and (not captured.denied or _names(captured.reason, others[0])):
-        case.say(f"I capture at {name_of(others[0])} instead.")
+    if others and complaint.source_known and len(there) == 1 and complaint.kind not in ONE_END_SETTLES:
+        captured = yield from capture_ends(case, here, others[0], str(candidate), seconds)
+    else:
+        captured = yield from capture_at(case, here, str(candidate), seconds)
+    instead = known_capture(case, others[0], seconds) if others else None
+    if (
+        not isinstance(captured, Captured)
+        and others
+        and (isinstance(instead, Captured) or not captured.denied or _names(captured.reason, others[0]))
+    ):
+        if instead is None:
+            case.say(f"I capture at {name_of(others[0])} instead.")
         here, others = others[0], []
         captured = yield from capture_at(case, here, str(candidate), seconds)
     if not isinstance(captured, Captured):
@@ -77,7 +97,8 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
         return observed
     clean = yield from _captured_clean(wire, others)
     if clean and complaint.kind in DEGRADED and others:
-        case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
+        if known_capture(case, others[0], seconds) is None:
+            case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
         again = yield from capture_at(case, others[0], str(candidate), seconds)
         if isinstance(again, Captured):
             clean = yield from _captured_clean(judged(case, complaint, candidate, again), [])
@@ -202,6 +223,8 @@ def _report_fault(wire: Wire, finding: Row) -> None:
     at_source = (forward if not at_an_end else finding.get("blame") == "client") and finding["kind"] not in ATTEMPTS
     _, resource = wire.end_of(finding, sends=at_source if forward else not at_source)
     text = f"The capture at {wire.captured.label} shows: {title}. {detail}"
+    told_by_both, records = _told_by_both(wire, finding)
+    text += told_by_both
     if finding["kind"] == "dns_nxdomain":  # the walk of that name tells which record of which zone
         wire.case.state(text, *wire.captured.audit_ids)
         wire.case.not_verified("dns", one_line(title, 160), wire.captured.audit_ids)
@@ -218,14 +241,30 @@ def _report_fault(wire: Wire, finding: Row) -> None:
         return
     wire.case.blame(
         Cause(
-            *(layer, LOST, text, wire.captured.audit_ids, actions),
+            *(layer, LOST, text, records, actions),
             kind=kinds[0],
             resource=resource,
             port=port_of(finding),
             seen_on=wire.candidate.flow,
-            likely=finding.get("confidence") != "high" or _never_answered(finding),
+            likely=(finding.get("confidence") != "high" and not told_by_both) or _never_answered(finding),
         )
     )
+
+
+def _told_by_both(wire: Wire, finding: Row) -> tuple[str, tuple[str, ...]]:
+    """Return what the capture at the other end adds to a finding, and the records of both."""
+    here, comparison = wire.captured, wire.captured.comparison
+    if comparison is None:
+        return "", here.audit_ids
+    if proof := comparison.proof(str(finding["kind"])):
+        return f" Both captures: {proof}.", (*here.audit_ids, *comparison.audit_ids)
+    for there in wire.case.captures.values():
+        if isinstance(there, Captured) and there.comparison is comparison and there.machine != here.machine:
+            same = [(each["kind"], who_of(each)) for each in there.findings if "kind" in each]
+            if finding.get("blame") == "server_application" and (finding["kind"], who_of(finding)) in same:
+                told = f" The capture at {there.label} shows it too: it does not arise on the path."
+                return told, (*here.audit_ids, *there.audit_ids)
+    return "", here.audit_ids
 
 
 def _open_kinds(wire: Wire, finding: Row) -> tuple[str, ...]:

@@ -12,24 +12,40 @@ from ghost.brain.offline.wire_traffic import Wire, port_of, who_of
 
 def report_loss(wire: Wire, finding: Row) -> None:
     (sender, resource), (receiver, _) = wire.end_of(finding, sends=True), wire.end_of(finding, sends=False)
-    measured = finding.get("measured") or {}
-    text = (
-        f"Segments from {sender} to {receiver} are lost{_loss_ratio(finding)}, "
-        f"{_loss_location(measured, wire.captured.label, sender, receiver)}"
-    )
-    actions = (
+    here, comparison = wire.captured, wire.captured.comparison
+    losses = comparison.losses(resource) if comparison else {}
+    location = _loss_location(finding.get("measured") or {}, here.label, sender, receiver)
+    if losses:
+        location = f"{'; '.join(losses.values())}, as captures at both ends at the same time show."
+    elif comparison and comparison.way(resource):
+        location += " The capture at the other end, taken at the same time, does not confirm it."
+    elif here.alone_because:
+        location += f" Whether on the path or at {receiver} remains undecided: {here.alone_because}."
+    between = (
         f"Check the path from {sender} to {receiver}, in that direction: appliances, host maintenance, "
-        "the accelerated networking and CPU of the receiver; the configuration that Azure shows allows the traffic.",
-        f"Narrow down where they are lost: capture at both ends at the same time while the symptom is present, and "
-        f"compare the two captures: ghost pcap {sender}.pcap --compare {receiver}.pcap --ends.",
+        "the accelerated networking and CPU of the receiver; the configuration that Azure shows allows the traffic."
     )
+    places = {
+        "near": f"Check {sender}: its queues, CPU and accelerated networking; packets are lost before they leave it.",
+        "between": between,
+        "far": f"Check {receiver}: its queues, CPU and packet filter; packets are lost after they arrive.",
+    }
+    narrow_down = (
+        f"Narrow down where they are lost: capture at both ends at the same time while the symptom is present, and "
+        f"compare the two captures: ghost pcap {sender}.pcap --compare {receiver}.pcap --ends."
+    )
+    actions = tuple(places[place] for place in losses) or (between, narrow_down)
     wire.case.blame(
         Cause(
-            *("wire", LOST, text, wire.captured.audit_ids, actions, True),
+            *("wire", LOST, f"Segments from {sender} to {receiver} are lost{_loss_ratio(finding)}, {location}"),
+            (*here.audit_ids, *(comparison.audit_ids if comparison else ())),
+            actions,
+            conclusive=comparison is None or bool(losses),
             kind="packet_loss" if resource else "",
             resource=resource,
             port=port_of(finding),
             seen_on=wire.candidate.flow,
+            likely=comparison is not None and not losses,
         )
     )
 

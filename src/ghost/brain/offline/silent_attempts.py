@@ -34,12 +34,14 @@ def judge_unanswered(wire: Wire, finding: Row, others: list[str]) -> Steps[None]
     if not there:
         case.not_verified("wire", f"{text}; what lies at the other end cannot be captured", here.audit_ids)
         return
-    case.say("To see whether they arrive I also capture at the other end.")
+    if here.comparison is None:
+        case.say("To see whether they arrive I also capture at the other end.")
     arriving = yield from capture_at(case, there[0], str(wire.candidate))
     if not isinstance(arriving, Captured):
         case.not_verified("wire", f"{text}; whether they arrive could not be verified", here.audit_ids)
         return
-    _compare(judged(case, wire.complaint, wire.candidate, arriving), text, (*here.audit_ids, *arriving.audit_ids))
+    both = (*here.audit_ids, *arriving.audit_ids, *(here.comparison.audit_ids if here.comparison else ()))
+    _compare(judged(case, wire.complaint, wire.candidate, arriving), text, both)
 
 
 def _compare(wire: Wire, text: str, both: tuple[str, ...]) -> None:
