@@ -255,7 +255,7 @@ def test_both_ends_are_compared_source_first(role: str) -> None:
     task, command = advance(an_end(role), e.PartnerReady(other), AT)
     assert command is not None
     assert command.command == (
-        "pcap-forensics /captures/ghost_a.cap --compare /captures/ghost_b.cap "
+        "pcap-forensics /captures/ghost_a.cap --compare /captures/ghost_b.cap --ends "
         "--semantic-dir /captures --report-dir /captures"
     )
     task, _ = advance(task, e.Analysed(), AT)

@@ -37,7 +37,7 @@ def test_the_first_end_waits_and_the_second_compares_for_both(desk: MakeDesk) ->
     (analysis,) = d.shell.matching("^pcap-forensics")
     captures = d.directory / "captures"
     assert analysis == (
-        f"pcap-forensics {captures}/{SOURCE}.cap --compare {captures}/{DESTINATION}.cap "
+        f"pcap-forensics {captures}/{SOURCE}.cap --compare {captures}/{DESTINATION}.cap --ends "
         f"--semantic-dir {captures} --report-dir {captures}"
     )
     results = [d.ask("check_task", task_id=task_id)["result"] for task_id in (SOURCE, DESTINATION)]

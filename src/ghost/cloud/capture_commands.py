@@ -273,8 +273,8 @@ def analyse(task: CaptureTask) -> ShellCommand:
     words = ["pcap-forensics", task.local_pcap_path or ""]
     reasoning = f"Analysing the capture of {task.target}. Investigation: {context(task)}"
     if task.mode is Mode.COMPARISON:
-        words = ["pcap-forensics", *_ends(task)]
-        words.insert(2, "--compare")
+        source, destination = _ends(task)
+        words = ["pcap-forensics", source, "--compare", destination, "--ends"]
         reasoning = f"Comparing captures from both ends of the path. Investigation: {context(task)}"
     words += ["--semantic-dir", task.capture_dir, "--report-dir", task.capture_dir]
     return ShellCommand(Purpose.ANALYSE, shlex.join(words), reasoning, timeout_seconds=TRANSFER_TIMEOUT_SECONDS)
