@@ -146,6 +146,7 @@ def test_the_summary_of_a_capture_is_read_through_the_shell(bench, tmp_path):
         ("# R\n\n## Executive Summary\n\n3 lost\n[truncated: 400 lines omitted]\nthe method\n", "3 lost"),
         ("# R\n\n## Executive Summary\n3 lost", "3 lost"),
         ("# R\n\n## Anomaly Table\n", None),
+        ("# C\n\n## The two ends of one path\n\n3 lost between\n\n## Rates\n", "3 lost between"),
     ],
 )
 def test_without_the_summary_file_the_section_of_the_report_is_read(bench, tmp_path, report, summary):
@@ -160,6 +161,22 @@ def test_without_the_summary_file_the_section_of_the_report_is_read(bench, tmp_p
     capture = report["captures"][0]
     assert (capture["executive_summary"], capture["executive_summary_audit_id"]) == (summary, f"{SESSION}_004")
     assert any("was not read" in note for note in report["advisories"]) == (summary is None)
+
+
+def test_two_ends_share_a_summary_that_is_read_once_and_a_page(bench, tmp_path):
+    bench.decide = lambda line: HitlDecision("approve" if line.startswith("cat ") else "deny")
+    bench.outputs["cat "] = (0, "3 of 100 packets lost between A and B")
+    ends = {"target": "vm", "state": "DONE", "report_path": str(tmp_path / "a_vs_b_comparison.md")}
+    ends |= {"executive_summary_path": str(tmp_path / "a_vs_b_executive_summary.md")}
+    (tmp_path / "a_vs_b_comparison.html").write_text("<!doctype html>")
+    registry = bench.root / "audit" / f"orchestrator_tasks_{SESSION}.jsonl"
+    registry.parent.mkdir(parents=True)
+    registry.write_text("".join(json.dumps({"task_id": name, **ends}) + "\n" for name in ("a", "b")))
+    _, report, markdown = finished(bench, READ, turn("", complete()))
+    assert [line[-1] for line in bench.ran if line[0] == "cat"] == [ends["executive_summary_path"]]
+    assert [row["executive_summary_available"] for row in report["captures"]] == [True, True]
+    assert {row["page_path"] for row in report["captures"]} == {str(tmp_path / "a_vs_b_comparison.html")}
+    assert markdown.count("> 3 of 100 packets lost between A and B") == 2  # as evidence and in the annex
 
 
 def test_a_refused_summary_is_noted_not_hidden(bench, tmp_path):

@@ -97,20 +97,19 @@ def test_an_edited_verdict_is_found_and_the_timeline_is_on_one_clock(tmp_path: P
     assert wrong() == ["path 1, hop 4: verdict is 'pass', by the records 'at_fault'"]
     report["path"].append(report["path"][0])
     assert "path 2 in the report, 1 by the records" in wrong()
-    (found,) = report["captured_findings"]
+    found, *_, between = report["captured_findings"]
+    assert between["seen_at"] == "app-vm-01 (A) and db-vm-01 (B)"
+    assert between["title"].endswith("lost between A and B, from A (10.30.1.4) to B")
     assert (found["severity"], found["seen_at"], found["owner"]) == ("MEDIUM", "app-vm-01", "network")
     assert found["frames"]
     assert all(step["command"] and step["run_on"] for step in found["next"])
     rows = report["timeline"]
     assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
-    assert [row["kind"] for row in rows if row["kind"] != "command"] == [
-        "investigation",
-        *["finding"] * 4,
-        "investigation",
-    ]
-    began = next(n for n, row in enumerate(rows) if "packet-capture create" in row["what"])
+    began, *seen, ended = [row["kind"] for row in rows if row["kind"] != "command"]
+    assert (began, set(seen), ended) == ("investigation", {"finding"}, "investigation")
+    created = next(n for n, row in enumerate(rows) if "packet-capture create" in row["what"])
     first_seen = next(n for n, row in enumerate(rows) if row["what"].startswith("Seen first at app-vm-01: "))
-    assert began < first_seen < len(rows) - 1
+    assert created < first_seen < len(rows) - 1
 
 
 def test_too_few_records_give_no_path(bench) -> None:

@@ -28,13 +28,15 @@ from ghost.errors import RecordError
 from ghost.net import security_rules_in
 from ghost.patterns import lazy
 from ghost.records import isoformat, read_valid_records, write_json, write_text
-from ghost.report import LAYERS, Files, as_markdown, content_of
+from ghost.report import LAYERS, Files, as_markdown, content_of, page_of
 from ghost.shell import FORBIDDEN, READ_ONLY
 from ghost.text import map_text, plural
 
 AZURE_API: Final = 2
 """The tier of what Azure says about its configuration."""
-_SUMMARY_SECTION = lazy(r"(?ms)^## Executive Summary *$(?P<section>.*?)(?=^## |^\[truncated: |\Z)")
+_SUMMARY_SECTION = lazy(
+    r"(?ms)^## (?:Executive Summary|The two ends of one path) *$(?P<section>.*?)(?=^## |^\[truncated: |\Z)"
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ def write_report(
 
     If the files cannot be written the path stays None and the caller prints the text.
     """
-    for task in latest_tasks(paths.tasks).values():
-        _read_summary(task, shell)
+    for reads, task_id in {tuple(_summary_reads(task)): id for id, task in latest_tasks(paths.tasks).items()}.items():
+        _read_summary(reads, task_id, shell)
     report = map_text(report_of_records(session, paths, now), hide, keys=False)
     markdown = as_markdown(content_of(report, files_of(paths)))
     try:
@@ -204,22 +206,24 @@ def _outcome(record: dict[str, Any]) -> str:
     return "ran" if record.get("exit_code") == 0 else f"ran, exit {record.get('exit_code')}"
 
 
-def _read_summary(task: dict[str, Any], shell: Shell) -> None:
-    """Read a capture's summary through the shell, so that it is on record; its whole report where there is none."""
-    why = f"Reading the executive summary of capture {task['task_id']} for the report."
-    for command in _summary_reads(task):
+def _read_summary(reads: Sequence[str], task_id: str, shell: Shell) -> None:
+    """Read a capture's summary through the shell, so that it is on record; its whole report where it cannot be read."""
+    for command in reads:
+        why = f"Reading the executive summary of capture {task_id} for the report."
         response = shell.execute({"command": command, "reasoning": why})
-        if response.get("status") == "denied" or response.get("output"):
+        if response.get("status") == "denied" or (response.get("exit_code") == 0 and response.get("output")):
             return
 
 
 def _summary_reads(task: dict[str, Any]) -> list[str]:
-    """Return the commands that read a capture's summary, the second where the first finds none."""
+    """Return the commands that read a capture's summary, the second where the first finds none; two ends share them."""
     report_path = str(task.get("report_path") or "")
     if task.get("state") not in {"COMPLETED", "CLEANING_UP", "DONE"} or not report_path:
         return []
     summary_path = report_path.replace("_forensic_report.md", "_executive_summary.md")
-    return [shlex.join(["cat", path]) for path in (summary_path, report_path)]
+    return [
+        shlex.join(["cat", path]) for path in (str(task.get("executive_summary_path") or summary_path), report_path)
+    ]
 
 
 def _capture(task: dict[str, Any], evidence: Evidence) -> Capture:
@@ -247,6 +251,7 @@ def _capture_row(capture: Capture) -> dict[str, Any]:
     return {
         **{key: capture.task.get(key) for key in keys},
         "local_pcap_exists": Path(str(capture.task.get("local_pcap_path") or "-")).is_file(),
+        "page_path": str(page) if (page := page_of(str(capture.task.get("report_path") or "-"))).is_file() else None,
         "audit_ids": list(capture.task.get("shell_audit_ids") or []),
         "executive_summary": capture.summary,
         "executive_summary_audit_id": capture.summary_audit_id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -399,11 +399,23 @@ class _Run:
         self.narration.banner(
             f"RCA REPORT WRITTEN: {shortened(self.paths.report)}",
             *([f"Page: {shortened(self.paths.report_page)}"] if self.request.html else []),
+            *_captures_kept(report),
             f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
             *([f"Model: {used_up(model_turns)}"] if model_turns else []),
         )
         of = f"{self.session.session_id}{option_of(self.workspace.root)}"
         self.narration.line(f"  Ticket text: ghost report {of}", style="dim")
+
+
+def _captures_kept(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the captures that are still there, each with its page; two ends share one."""
+    pages: set[str] = set()
+    for row in report["captures"]:
+        if row["local_pcap_exists"]:
+            page = row["page_path"]
+            told = f" (page: {shortened(Path(page))})" if page and page not in pages else ""
+            pages.add(page)
+            yield f"Capture: {shortened(Path(row['local_pcap_path']))}{told}"
 
 
 def _prompt() -> str:

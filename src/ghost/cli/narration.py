@@ -27,7 +27,7 @@ from ghost.cloud import is_routine
 from ghost.errors import LoginError
 from ghost.net import name_of
 from ghost.records import Clock, Head
-from ghost.report import place_of
+from ghost.report import next_commands, place_of
 from ghost.shell import ApprovalRequest, Approve, HitlDecision, SafeExecShell
 from ghost.text import map_text, one_line, short_id, short_ids, visible
 
@@ -291,6 +291,8 @@ class Narration:
         for action in report["actions"]:
             of = f" ({action['classification']})" if action["classification"] else ""
             self.line(f"  - {action['text']}{of}")
+        for run_on, command in next_commands(report):
+            self.line(f"  - on {visible(run_on)}: {visible(command)}")
         for note in report["advisories"]:
             self.line(f"! {short_ids(note, report['session_id'])}", style="yellow")
         unverified = [row["layer"].replace("_", " ") for row in report["coverage"] if row["status"] == "not_verified"]

@@ -3,10 +3,10 @@
 Each form is written from the report's JSON alone.
 """
 
-from ghost.report.capture_plots import drawn
+from ghost.report.capture_plots import drawn, page_of
 from ghost.report.path_drawing import STYLE, path_picture
 from ghost.report.rca_blocks import Content, Files
-from ghost.report.rca_content import SIMULATED, content_of, place_of
+from ghost.report.rca_content import SIMULATED, content_of, next_commands, place_of
 from ghost.report.rca_markdown import as_markdown
 from ghost.report.rca_page import as_page
 from ghost.report.rca_wording import LAYERS
@@ -23,6 +23,8 @@ __all__ = [
     "as_text",
     "content_of",
     "drawn",
+    "next_commands",
+    "page_of",
     "path_picture",
     "place_of",
 ]

@@ -25,10 +25,17 @@ _ATTRIBUTES: Final = {
 _CASED: Final = {"viewbox": "viewBox", "preserveaspectratio": "preserveAspectRatio"}
 
 
+def page_of(report_path: str) -> Path:
+    """Return where the engine writes the page beside the report of a capture, or of two."""
+    if report_path.endswith(REPORT):
+        return Path(f"{report_path.removesuffix(REPORT)}_report.html")
+    return Path(report_path).with_suffix(".html")
+
+
 def plots_of(report_path: str, directory: Path) -> list[Markup]:
     """Return the figures of the capture whose forensic report lies at `report_path`, directly in `directory`; none
     where its page is gone."""
-    page = Path(f"{report_path.removesuffix(REPORT)}_report.html")
+    page = page_of(report_path)
     try:
         inside = page.resolve() == directory.resolve() / page.name
         if not (inside and report_path.endswith(REPORT) and page.is_file()) or page.stat().st_size > MAX_BYTES:

@@ -134,13 +134,21 @@ def _captures(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
                 (f"{r['state']} ({r['outcome']})" if r.get("outcome") else str(r["state"]),),
                 (r["cleanup_status"] or "none",),
                 (Code(str(r["report_path"] or "-")),),
-                (Code(str(r["local_pcap_path"] or "-")), *((" (removed by the clean-up)",) if _is_removed(r) else ())),
+                (
+                    Code(str(r["local_pcap_path"] or "-")),
+                    *((" (removed by the clean-up)",) if _is_removed(r) else ()),
+                    *((", page ", Code(str(r["page_path"]))) if r.get("page_path") else ()),
+                ),
             )
             for r in rows
         ),
     )
+    shown: set[str] = set()
     for r in rows:
         if r["executive_summary"]:
+            if r["executive_summary_audit_id"] in shown:  # of two ends
+                continue
+            shown.add(r["executive_summary_audit_id"])
             yield Heading(3, f"Executive summary of {r['task_id']} ([CLOUD], {r['executive_summary_audit_id']})")
             yield quoted(r["executive_summary"])
             yield CapturePlots(str(r["report_path"]))

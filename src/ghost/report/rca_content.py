@@ -53,7 +53,7 @@ def _main(report: Mapping[str, Any]) -> Iterator[Block]:
     if report["actions"]:
         yield Heading(2, "What to do")
         yield from _actions(report)
-        yield from _next_of_captures(report)
+    yield from _next_of_captures(report)
     yield Heading(2, "Confidence and reasons")
     yield Items(tuple(_reasons(report)))
     open_layers = [row for row in report["coverage"] if row["status"] == "not_verified"]
@@ -117,11 +117,15 @@ def _actions(report: Mapping[str, Any]) -> Iterator[Block]:
 
 def _next_of_captures(report: Mapping[str, Any]) -> Iterator[Block]:
     """Yield what the capture engine would run next, on the machines that it names; Ghost runs none of it."""
-    steps = [step for finding in report.get("captured_findings") or [] for step in finding["next"]]
-    shown = {(step["run_on"], step["command"]): None for step in steps}
-    if shown:
+    if shown := next_commands(report):
         yield Paragraph(("The capture engine's next commands, on the machines themselves; Ghost does not run them:",))
         yield Items(tuple((f"on {run_on}: ", Code(command)) for run_on, command in shown))
+
+
+def next_commands(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the next commands of the captures' findings, each with where it is to be run."""
+    steps = [step for finding in report.get("captured_findings") or [] for step in finding["next"]]
+    return list(dict.fromkeys((step["run_on"], step["command"]) for step in steps))
 
 
 def _reasons(report: Mapping[str, Any]) -> Iterator[Spans]:
@@ -169,7 +173,7 @@ def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
         yield Items(tuple(shown))
     if told:
         yield Items(tuple(cited(report, statement, full=False) for statement in told), numbered=True)
-    for capture in read:
+    for capture in {each["executive_summary_audit_id"]: each for each in reversed(read)}.values():
         number = numbers([capture["executive_summary_audit_id"]])
         yield Paragraph((Strong("What the capture engine says"), f" of {capture['task_id']} {number}:"))
         yield quoted(_verdict_of(capture["executive_summary"]))

@@ -14,7 +14,7 @@ from ghost.pcap.model import Occurrences, Statistics
 from ghost.pcap.report.capture_facts import headline
 from ghost.pcap.safe_text import markdown
 
-_SHOWN = ("kind", "severity", "blame", "title", "who", "evidence", "remediation")
+_SHOWN = ("kind", "severity", "blame", "confidence", "title", "who", "evidence", "remediation")
 
 
 def ends_headline(ends: TwoEnds) -> list[str]:
