@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,18 @@ from ghost.brain.offline.remedies import advice_for, commands_for
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.scenario import Scenario
 from ghost.lab.tenant import interface_id
-from ghost.net import EffectiveRoutes, Fault, Flow, Interface, Network, VirtualNetwork, explain, proposed
+from ghost.net import (
+    EffectiveRoutes,
+    Fault,
+    Flow,
+    Interface,
+    Network,
+    RuleSet,
+    VirtualNetwork,
+    explain,
+    proposed,
+    undo_for,
+)
 from ghost.net.balancing.changes import AddGroup, AttachPublicAddress
 from ghost.net.balancing.resources import NatGateway
 from ghost.net.changes import AllowAccess, StartMachine, SyncPeering
@@ -41,6 +53,8 @@ UNSIMULATED = {
     "AddNatGateway": "nat-nightly-feed",
     "RemoveAdminRule": "rules-edi-share",
 }
+NOT_UNDONE = {"peering-orders-db": {"az network vnet peering delete"}}
+"""Commands that nothing undoes, by scenario."""
 PROPOSALS = [
     "rule databases-nsg allow-all 111 Inbound Allow * * VirtualNetwork 1-1024,8080",
     "route spoke-routes there 10.99.0.0/16 VirtualAppliance 10.0.1.4",
@@ -83,7 +97,21 @@ def _wrong(commands: tuple[str, ...]) -> list[Any]:
     ]
 
 
-def test_printed_commands_mend_the_fault_in_the_lab(tmp_path: Path) -> None:
+def _undone(mend: Mend, network: Network) -> Iterator[tuple[str, str | None]]:
+    return zip(commands_for(mend, network), undo_for(mend, network), strict=True)
+
+
+def _failed(home: LabDirectory, commands: Iterable[str]) -> list[Any]:
+    words = {command: shlex.split(command)[1:] for command in commands}
+    ran = {c: run_main("ghost.lab.programs.az", w, {"GHOST_LAB_DIR": str(home.path)}) for c, w in words.items()}
+    return [(command, done.stderr) for command, done in ran.items() if done.returncode]
+
+
+def _rules(network: Network) -> set[Any]:
+    return {(group.id, rule) for group in network.all(RuleSet).values() for rule in group.rules}
+
+
+def test_printed_commands_mend_the_fault_in_the_lab_and_are_undone(tmp_path: Path) -> None:
     wrong: list[Any] = []
     for kinds, name in {**SCENARIOS, **UNSIMULATED}.items():
         scenario = lab.load_scenario(name)
@@ -95,11 +123,16 @@ def test_printed_commands_mend_the_fault_in_the_lab(tmp_path: Path) -> None:
         wrong += [each for commands in made.values() for each in _wrong(commands)]
         if kinds in UNSIMULATED:
             continue
-        for command in dict.fromkeys(command for commands in made.values() for command in commands):
-            done = run_main("ghost.lab.programs.az", shlex.split(command)[1:], {"GHOST_LAB_DIR": str(home.path)})
-            wrong += [(command, done.stderr)] if done.returncode else []
+        undoing = {command: undo for fault in faults if fault.mend for command, undo in _undone(fault.mend, network)}
+        wrong += _failed(home, dict.fromkeys(command for commands in made.values() for command in commands))
         left = {fault.kind for each in _faults(scenario, home.world.network).values() for fault in each if fault.mend}
         wrong += [(name, left)] if left else []
+        wrong += _failed(home, filter(None, reversed(undoing.values())))
+        left_as_is = {command.partition(" -g ")[0] for command, undo in undoing.items() if undo is None}
+        wrong += [(name, left_as_is)] if left_as_is != NOT_UNDONE.get(name, set()) else []
+        again = home.world.network
+        same = _faults(scenario, again) == _faults(scenario, network) and _rules(again) == _rules(network)
+        wrong += [(name, "not as before")] if not left_as_is and not same else []
     assert not wrong, "\n".join(map(str, wrong))
 
 
@@ -126,6 +159,10 @@ def test_every_other_change_has_commands_that_az_knows() -> None:
     commands = [commands_for(mend, network) for mend in mends]
     assert not [wrong for each in commands for wrong in _wrong(each)]
     assert all(commands), [mend for mend, each in zip(mends, commands, strict=True) if not each]
+    undone = [(mend, undo_for(mend, network)) for mend in mends]
+    assert not [wrong for _, each in undone for wrong in _wrong(tuple(filter(None, each)))]
+    not_undone = {type(mend).__name__ for mend, each in undone if None in each}
+    assert not_undone == {"EnablePublicAccess", "SyncPeering", "StartMachine"}, "open before; not stated; not read"
 
 
 def test_another_subscription_is_named_and_what_is_no_id_has_no_command() -> None:

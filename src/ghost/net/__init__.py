@@ -32,6 +32,7 @@ from ghost.net.security import (
 if TYPE_CHECKING:
     from ghost.net.admin_rules import AdminRules
     from ghost.net.az_changes import commands_for
+    from ghost.net.az_undo import undo_for
     from ghost.net.balancing import LoadBalancer, PublicAddress
     from ghost.net.change_log import is_change, met
     from ghost.net.effective import InterfaceRoutes, groups_of, routes_of, tags_of
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ghost.net.names import PrivateZones, PublicName, ZoneRecords, dns_name, without_private_link
     from ghost.net.network import Missing, Network, Unread
     from ghost.net.proposals import check_form, proposal_of, proposed
-    from ghost.net.recorded_reads import home_in, missing_of
+    from ghost.net.recorded_reads import home_in, missing_of, words_and_options
     from ghost.net.resources import (
         EffectiveGroups,
         EffectiveRoutes,
@@ -163,9 +164,11 @@ __all__ = [
     "select_route",
     "sources_of",
     "tags_of",
+    "undo_for",
     "walk",
     "within",
     "without_private_link",
+    "words_and_options",
 ]
 
 _MODULES = {
@@ -198,6 +201,7 @@ _MODULES = {
     "absorb": "ghost.net.snapshot",
     "check_form": "ghost.net.proposals",
     "commands_for": "ghost.net.az_changes",
+    "undo_for": "ghost.net.az_undo",
     "collect": "ghost.net.snapshot",
     "is_change": "ghost.net.change_log",
     "met": "ghost.net.change_log",
@@ -212,6 +216,7 @@ _MODULES = {
     "home_in": "ghost.net.recorded_reads",
     "look_up": "ghost.net.snapshot",
     "missing_of": "ghost.net.recorded_reads",
+    "words_and_options": "ghost.net.recorded_reads",
     "name_of": "ghost.net.resources",
     "needed": "ghost.net.snapshot",
     "ports_to": "ghost.net.walk_sets",

@@ -6,10 +6,11 @@ Pure: nothing is run here. Every word is quoted; one that no terminal shows give
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import summarize_address_range
 from typing import Final
 
+from ghost.net.azure_json import UNSTATED
 from ghost.net.balancing.changes import (
     AddBalancingRule,
     AddGroup,
@@ -49,6 +50,7 @@ from ghost.net.resources import (
     segment_after,
     subscription_of,
 )
+from ghost.net.routes import Route
 from ghost.net.security import SecurityRule
 from ghost.net.services import (
     AddAddressRule,
@@ -84,13 +86,15 @@ def commands_for(mend: Mend, network: Network) -> tuple[str, ...]:
     None approves a private endpoint: nothing that is read for a walk tells the connection's name at the service.
     """
     try:
-        commands = [shlex.join(("az", *words)) for words in _commands(mend, network)]
+        commands = [shlex.join(("az", *words)) for words in command_words(mend, network)]
     except (Unread, ValueError):
         return ()
     return tuple(commands) if all(command.isprintable() for command in commands) else ()
 
 
-def _commands(mend: Mend, network: Network) -> Iterator[Words]:
+def command_words(mend: Mend, network: Network) -> Iterator[Words]:
+    """Yield the words behind `az` of each command. Raises `Unread` and `ValueError`."""
+
     def at(resource_id: str, option: str = "-n") -> Words:
         """Return the options that name a resource: its group, name, and a subscription that is not the login's own."""
         named = ("-g", _segment(resource_id, "resourcegroups"), option, name_of(resource_id))
@@ -103,7 +107,7 @@ def _commands(mend: Mend, network: Network) -> Iterator[Words]:
         return ("network", "vnet", "subnet", "update", *at(owner, "--vnet-name"), "-n", name_of(subnet_id), *change)
 
     def rule(group: str, rule: SecurityRule) -> Words:
-        return ("network", "nsg", "rule", "create", *at(group, "--nsg-name"), *_rule(rule))
+        return ("network", "nsg", "rule", "create", *at(group, "--nsg-name"), "-n", rule.name, *rule_options(rule))
 
     def peering(verb: str, owner: str, side: Peering, *change: str) -> Words:
         return ("network", "vnet", "peering", verb, *at(owner, "--vnet-name"), "-n", side.name, *change)
@@ -159,12 +163,9 @@ def _commands(mend: Mend, network: Network) -> Iterator[Words]:
                 *("--ip-protocols", protocol, *ends, "--destination-ports", port),
             )
         case AddRoute(table, route):
-            hop = ("--next-hop-ip-address", route.next_hop_ip) if route.next_hop_ip else ()
             name = route.name or f"to-{route.prefix.replace('/', '-')}"
-            yield (
-                *("network", "route-table", "route", "create", *at(table, "--route-table-name"), "-n", name),
-                *("--address-prefix", route.prefix, "--next-hop-type", route.next_hop_type, *hop),
-            )
+            where = (*at(table, "--route-table-name"), "-n", name)
+            yield ("network", "route-table", "route", "create", *where, *route_options(route))
         case RemoveRoute(table, name):
             yield ("network", "route-table", "route", "delete", *at(table, "--route-table-name"), "-n", name)
         case ConnectPeering(ends):
@@ -277,16 +278,25 @@ def _commands(mend: Mend, network: Network) -> Iterator[Words]:
                                "--rule-name", called, "--start-ip", first, "--end-ip", last)  # fmt: skip
 
 
-def _rule(rule: SecurityRule) -> Words:
-    lists = {
-        "--source-address-prefixes": rule.source_prefixes,
-        "--source-port-ranges": rule.source_ports,
-        "--destination-address-prefixes": rule.destination_prefixes,
-        "--destination-port-ranges": rule.destination_ports,
-    }
-    protocol = rule.protocol.capitalize()
+def rule_options(rule: SecurityRule) -> Words:
+    """Return what `nsg rule create` states of a rule beside its name. Raises `ValueError` if Azure did not tell it."""
     place = ("--priority", str(rule.priority), "--direction", rule.direction, "--access", rule.access)
-    return ("-n", rule.name, *place, "--protocol", protocol, *(word for name in lists for word in (name, *lists[name])))
+    ends = (*_end("source", rule.source_prefixes), "--source-port-ranges", *rule.source_ports)
+    ends += (*_end("destination", rule.destination_prefixes), "--destination-port-ranges", *rule.destination_ports)
+    told = ("--description", rule.description) if rule.description else ()
+    return (*place, "--protocol", rule.protocol.capitalize(), *ends, *told)
+
+
+def _end(end: str, prefixes: Sequence[str]) -> Words:
+    if UNSTATED in prefixes:
+        raise ValueError(f"the {end} of a rule was not read")
+    groups = any(prefix.startswith("/subscriptions/") for prefix in prefixes)
+    return (f"--{end}-asgs" if groups else f"--{end}-address-prefixes", *prefixes)
+
+
+def route_options(route: Route) -> Words:
+    hop = ("--next-hop-ip-address", route.next_hop_ip) if route.next_hop_ip else ()
+    return ("--address-prefix", route.prefix, "--next-hop-type", route.next_hop_type, *hop)
 
 
 def _side(network: Network, owner: str, remote: str) -> Peering | None:

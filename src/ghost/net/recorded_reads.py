@@ -53,12 +53,12 @@ def missing_of(argv: Sequence[str], home: str = "") -> Missing | None:
     """
     if argv and argv[0] == "dig":
         return asked_by_dig(argv)
-    words, options = _parsed(argv[1:])
+    words, options = words_and_options(argv[1:])
     if not argv or argv[0] != "az" or options.get("-o", "json") not in ("json", "jsonc"):
         return None
     for kind, how in (*AZ_READS.items(), *_ALSO.items()):
         for command in filter(None, (how.one, how.every)):
-            own_words, own_options = _parsed(command.split())
+            own_words, own_options = words_and_options(command.split())
             more = {name: value for name, value in options.items() if own_options.get(name) != value}
             if words != own_words or own_options.items() - options.items() or more.pop("--query", "") != how.query:
                 continue
@@ -92,7 +92,7 @@ def home_in(text: str) -> str:
     return subscription_of(text[at : at + 60].partition('"')[0]) if at >= 0 else ""
 
 
-def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def words_and_options(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Return the words before the first option, and the values of the options by their short names."""
     start = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
     flat = [part for word in words[start:] for part in (word.split("=", 1) if word.startswith("--") else [word])]
