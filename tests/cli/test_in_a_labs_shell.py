@@ -87,7 +87,7 @@ def test_an_investigation_says_that_it_is_simulated_and_stays_so(person: InLab, 
     session = report.stem.removeprefix("ghost_rca_")
     person.environment = person.outside
     elsewhere = person("investigate", "--resume", session, "-w", str(tmp_path), status=1)
-    assert "resume it in a shell whose az uses the same network" in elsewhere.stderr
+    assert "go on with it in a shell whose az uses the same network" in elsewhere.stderr
 
 
 # --- whom az talks to ---

@@ -5,6 +5,7 @@ Starts no program and reads no capture: both go through the shell and the orches
 
 from ghost.agent.answers import ANSWER_PROMPT, DO_NOT_SAY, Answer, SessionRecords, ask_model, look_up
 from ghost.agent.audit_evidence import Evidence, tag_of
+from ghost.agent.fixes import Fix, Sender, Step, drift, fix_of, judged, steps_for, with_changes
 from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
 from ghost.agent.open_work import OpenInvestigations, PendingCleanups
@@ -28,21 +29,27 @@ __all__ = [
     "Check",
     "Console",
     "Evidence",
+    "Fix",
     "Investigation",
     "OpenInvestigations",
     "Orphan",
     "PendingCleanups",
+    "Sender",
     "Session",
     "SessionPaths",
     "SessionRecords",
+    "Step",
     "Tools",
     "TurnLog",
     "Workspace",
     "ask_model",
     "choose_and_clean",
+    "drift",
     "files_of",
     "find_orphans",
     "finished",
+    "fix_of",
+    "judged",
     "load_session",
     "look_up",
     "read_conversation",
@@ -50,11 +57,13 @@ __all__ = [
     "reissue",
     "report_of_records",
     "save_session",
+    "steps_for",
     "tag_of",
     "tool_declarations",
     "verify_commands",
     "verify_head",
     "verify_session",
+    "with_changes",
     "without_secrets",
     "write_report",
 ]

@@ -274,7 +274,13 @@ def _rows(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
 def _rows_of_plan(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     repeated = [str(number) for number, times in enumerate(request.times, 1) if times > 1]
     again = f" If they fail, {', '.join(repeated)} may run again." if repeated else ""
-    yield "", f"A plan: these {len(request.lines)} commands may run as they stand, and no others.{again}"
+    count = len(request.lines)
+    those = (
+        f"these {count} commands may run as they stand, and no others"
+        if count > 1
+        else "this command may run, as it stands"
+    )
+    yield "", f"A plan: {those}.{again}"
     yield "REASONING:", _folded(request.reasoning)
     sentences = [effect(command) for command in request.lines]
     for number, (command, sentence) in enumerate(zip(request.lines, sentences, strict=True), 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,17 +15,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ghost.azure import error_of
-from ghost.cli.session_records import NEEDS, REACH
+from ghost.cli.network_reads import NetworkReads, new_id
+from ghost.cli.session_records import REACH
 from ghost.cli.shell_options import lab_programs
-from ghost.cli.terminal import to_stderr, to_stdout
+from ghost.cli.terminal import to_stdout
 from ghost.config import Settings
-from ghost.errors import GhostError, RecordError, UsageError
+from ghost.errors import GhostError, UsageError
 from ghost.lab import RunningLab, lab_behind_az, load_case
 from ghost.lab import start as start_lab
 from ghost.net import (
     FIRST_PUBLIC,
-    Answer,
     Fault,
     Flow,
     Hop,
@@ -34,7 +32,6 @@ from ghost.net import (
     Mend,
     Network,
     Part,
-    Read,
     Walk,
     check_form,
     collect,
@@ -51,9 +48,8 @@ from ghost.net import (
     sources_of,
     walk,
 )
-from ghost.records import SystemClock, new_session_id
-from ghost.shell import SafeExecShell, whole_output
-from ghost.text import one_line, visible
+from ghost.shell import SafeExecShell
+from ghost.text import visible
 
 STATUS: Final = {"passes": 0, "unknown": 3, "blocked": 4}
 NOT_SHOWN: Final = (
@@ -158,14 +154,12 @@ class _Reader:
     """Answers reads through a shell of its own session, with every command on record."""
 
     def __init__(self, settings: Settings, question: Question) -> None:
-        self._status = to_stderr()
-        moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
-        self.session_id = f"{REACH}{moment}_{secrets.token_hex(3)}"
+        self.session_id = new_id(REACH)
         lab = _lab(settings, question.lab, self.session_id)
         self.asked_of = f"lab {lab.briefing.name} (SIMULATED)" if lab else "Azure"
         port = "" if question.port is None else f"/{question.port}"
-        self._question = f"{question.source} → {question.destination} {question.protocol.casefold()}{port}"
-        self._shell = SafeExecShell(
+        asked = f"{question.source} → {question.destination} {question.protocol.casefold()}{port}"
+        shell = SafeExecShell(
             self.session_id,
             audit_dir=settings.audit_dir,
             timeout_seconds=settings.command_timeout_seconds,
@@ -173,19 +167,7 @@ class _Reader:
             roots=[Path.cwd(), settings.workspace],
             **lab_programs(lab, own_az=question.lab is None),
         )
-
-    def execute(self, read: Read) -> Answer:
-        command = shlex.join(read.argv)
-        if self._status.is_terminal:
-            self._status.print(Text(f"reading: {visible(command)[:100]}", style="dim"))
-        response = self._shell.execute({"command": command, "reasoning": f"{self._question}{NEEDS}{read.missing}."})
-        if response["status"] != "completed" or response["exit_code"] != 0:
-            said = error_of(command, response) or response["message"] or response["error"] or response["status"]
-            return Answer("", str(response["audit_id"]), one_line(visible(str(said)), 300))
-        try:
-            return Answer(whole_output(response), str(response["audit_id"]))
-        except RecordError as part:
-            return Answer("", str(response["audit_id"]), visible(str(part))[:300])
+        self.execute = NetworkReads(shell, asked).execute
 
 
 def _lab(settings: Settings, name: str | None, session_id: str) -> RunningLab | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from ghost.agent import Evidence, Session, SessionPaths, files_of, report_of_records
 from ghost.cli.session_records import recorded
+from ghost.cli.shell_completion import LAST
 from ghost.config import Settings
 from ghost.errors import RecordError, SessionError, UsageError
 from ghost.records import SystemClock, read_json, write_text
@@ -28,7 +29,7 @@ def report(session_id: str, form: Format, output: Path | None, workspace: Path |
     """
     if output is not None and output.is_dir():
         raise UsageError(f"{output} is a directory: name a file, for example {output / 'report.html'}.")
-    found = recorded(session_id, workspace, Settings())
+    found = recorded(session_id, workspace, Settings(), investigations=session_id == LAST)
     if found.session is None:
         raise SessionError(f"{session_id} is not an investigation: ghost audit show {session_id} lists its records.")
     if output is not None and output.resolve().is_relative_to(found.paths.audit_dir.resolve()):

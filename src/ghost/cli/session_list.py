@@ -17,12 +17,14 @@ from typing import Any
 from rich.text import Text
 
 from ghost.agent import Evidence, Session, SessionPaths, Workspace, load_session
-from ghost.cli.session_records import NEEDS, REACH, open_workspace, option_of
+from ghost.cli.network_reads import NEEDS
+from ghost.cli.session_records import APPLY, REACH, open_workspace, option_of
 from ghost.cli.terminal import line_width, to_stdout
 from ghost.cloud import unreleased_captures_of
 from ghost.config import Settings
 from ghost.errors import GhostError, RecordError
 from ghost.records import is_held, is_locked, read_json, read_valid_records, valid_session_id
+from ghost.shell import RISKY
 from ghost.text import one_line, plural, visible
 
 LATEST = 20
@@ -38,7 +40,7 @@ class Row:
 
     session_id: str
     kind: str
-    """`investigation`, `reach` or `command`."""
+    """`investigation`, `apply`, `reach` or `command`."""
     created_at: str | None
     about: str
     outcome: str
@@ -57,13 +59,14 @@ class Row:
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
     workspace = open_workspace(workspace_option, Settings())
-    parts = [_newest_first(rows) for rows in (_investigations(workspace), _walks(workspace), _commands(workspace))]
+    found = (_investigations(workspace), _applied(workspace), _walks(workspace), _commands(workspace))
+    parts = [_newest_first(rows) for rows in found]
     if as_json:
         print(json.dumps([row.as_dict() for rows in parts for row in rows], indent=2, ensure_ascii=False))
         return
     if not parts[0]:
         print(f"No investigations in {workspace.root}. Start one: ghost investigate --lab blocked-port")
-    headings = ("", "Walks of ghost reach", "Single commands of ghost shell run")
+    headings = ("", "Fixes of ghost apply", "Walks of ghost reach", "Single commands of ghost shell run")
     for heading, rows in zip(headings, parts, strict=True):
         _print_part(heading, rows, LATEST if heading else len(rows))
     finished = [row for row in parts[0] if row.details["state"] == "finished"][:1]
@@ -208,7 +211,7 @@ def _cause(cause: dict[str, Any]) -> str:
     return f"{name} {cause.get('rule') or str(cause.get('kind')).replace('_', ' ')}".strip()
 
 
-# `ghost reach` and `ghost shell run`
+# `ghost apply`, `ghost reach` and `ghost shell run`
 
 
 def _recorded(workspace: Workspace, beginning: str) -> Iterator[tuple[SessionPaths, list[dict[str, Any]]]]:
@@ -219,6 +222,17 @@ def _recorded(workspace: Workspace, beginning: str) -> Iterator[tuple[SessionPat
             with suppress(GhostError, OSError):  # what cannot be read is listed without its records
                 records = list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
             yield paths, records
+
+
+def _applied(workspace: Workspace) -> Iterator[Row]:
+    for paths, records in _recorded(workspace, APPLY):
+        first = records[0] if records else {}
+        question = str(first.get("reasoning", "")).partition(NEEDS)[0]
+        changes = [r for r in records if r.get("classification") == RISKY]
+        ran = sum(r.get("status") == "completed" for r in changes)
+        outcome = f"{ran} of {plural(len(changes), 'command')} ran" if changes else "nothing was run"
+        told = {"question": question, "commands": [r.get("command") for r in changes], "ran": ran}
+        yield Row(paths.session_id, "apply", first.get("timestamp"), question, outcome, (), told)
 
 
 def _walks(workspace: Workspace) -> Iterator[Row]:

@@ -98,13 +98,7 @@ class SessionOpening:
         except SessionError as unreadable:
             self._choose(session_id, [str(unreadable)], str(unreadable), (FRESH, ABORT))
             return self._fresh(session_id, az_lab)
-        has_own_lab = session.network.endswith(SIMULATED)
-        if not has_own_lab and session.network != network_of_az(az_lab):
-            raise SessionError(
-                f"{session.session_id} investigated {session.network}, and az here uses {network_of_az(az_lab)}: "
-                "resume it in a shell whose az uses the same network"
-            )
-        lab = reopen_lab(self._lab_of(session.session_id)) if has_own_lab else None
+        lab = own_lab_of(session, self._workspace.root, az_lab)
         checks = verify_session(session, session.paths(self._workspace.root), checksum_holds=intact)
         problems = [f"{check.name}: {problem}" for check in checks for problem in check.problems]
         if problems:
@@ -194,6 +188,21 @@ class SessionOpening:
 
     def _lab_of(self, session_id: str) -> Path:
         return self._workspace.root / "lab" / session_id
+
+
+def own_lab_of(session: Session, workspace: Path, az_lab: RunningLab | None) -> RunningLab | None:
+    """The lab of an earlier session; None where it asked az, which must ask the same network here.
+
+    Raises `SessionError` where it does not, and `LabError` if the lab is gone.
+    """
+    if session.network.endswith(SIMULATED):
+        return reopen_lab(workspace / "lab" / session.session_id)
+    if session.network != network_of_az(az_lab):
+        raise SessionError(
+            f"{session.session_id} investigated {session.network}, and az here uses {network_of_az(az_lab)}: "
+            "go on with it in a shell whose az uses the same network"
+        )
+    return None
 
 
 def network_of_lab(lab: RunningLab) -> str:

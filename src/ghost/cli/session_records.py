@@ -15,8 +15,8 @@ from ghost.records import valid_session_id
 
 REACH: Final = "reach_"
 """The beginning of the ids of sessions of `ghost reach`."""
-NEEDS: Final = " needs: "
-"""Between a walk's question and what is read for it, in the reasoning of its reads."""
+APPLY: Final = "apply_"
+"""Of those of `ghost apply`."""
 MAX_SHOWN: Final = 3
 """Of sessions that fit a part of an id."""
 
@@ -97,9 +97,9 @@ class Recorded:
         return verify_session(self.session, self.paths, checksum_holds=self.intact)
 
 
-def recorded(named: str, given: Path | None, settings: Settings) -> Recorded:
-    """The records of a session; `named` as in `session_named`. Raises `SessionError` where there are none."""
-    workspace, session_id = session_named(named, given, settings)
+def recorded(named: str, given: Path | None, settings: Settings, *, investigations: bool = False) -> Recorded:
+    """The records of a session, named as in `session_named`. Raises `SessionError` where there are none."""
+    workspace, session_id = session_named(named, given, settings, investigations=investigations)
     try:
         path = workspace.find(session_id)
         session, intact = load_session(path)

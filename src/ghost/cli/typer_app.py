@@ -14,7 +14,7 @@ from ghost.cli.shell_completion import investigations, scenarios, sessions
 from ghost.errors import UsageError
 
 PANELS = {
-    "Investigate": ("investigate", "reach", "capture", "pcap", "report", "ask", "doctor"),
+    "Investigate": ("investigate", "reach", "capture", "pcap", "report", "apply", "ask", "doctor"),
     "Shell and records": ("shell", "sessions", "audit"),
     "Memory and background loop": (
         *("serve", "run", "tasks", "interrupts", "answer"),
@@ -28,11 +28,12 @@ PANELS = {
 class Panels(TyperGroup):
     """A group whose help lists the commands in panels, without boxes."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        for option in self.params:
-            if option.name == "show_completion":  # Typer's own help takes two lines
+    def get_params(self, ctx: Any) -> list[Any]:
+        options = super().get_params(ctx)
+        for option in options:
+            if option.name == "show_completion":  # Typer's own help takes two lines, and is set behind a constructor
                 option.help = "Show the completion script of the current shell."  # type: ignore[attr-defined]
+        return options
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [name for names in PANELS.values() for name in names if name in self.commands]
@@ -159,7 +160,7 @@ KeepCaptureOption = Annotated[
     typer.Option("--keep-capture/--no-keep-capture", help="Keep the capture on this machine (the default)."),
 ]
 ApproveEachOption = Annotated[
-    bool, typer.Option("--approve-each", help="Ask about each command of a capture, not once about all.")
+    bool, typer.Option("--approve-each", help="Ask about each command, not once about all.")
 ]
 
 
@@ -314,6 +315,27 @@ def report(
     from ghost.cli.report_command import report
 
     raise typer.Exit(report(session, form, output, workspace))
+
+
+@app.command(epilog=_examples("ghost apply last", "ghost apply last --read-only     # shows the commands, runs none"))
+def apply(
+    session: SessionArgument,
+    approve_each: ApproveEachOption = False,
+    read_only: ReadOnlyOption = False,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Run the fix that a session recommends.
+
+    Only commands with which a walk of the network passes, after one approval at the terminal. Reads the facts again
+    before and after, and prints what undoes each command.
+
+    Exit status: 0 mended, 3 not known, 4 not mended, 1 not applied or failed, 2 usage error.
+    """
+    from ghost.cli.apply_command import Request
+    from ghost.cli.apply_command import apply as applied
+
+    raise typer.Exit(applied(Request(session, approve_each, read_only, json_), workspace))
 
 
 @app.command(

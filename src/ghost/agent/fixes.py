@@ -1,0 +1,163 @@
+"""The fix of a finished session: recommended commands with which a walk of its failing traffic passes.
+
+A command is offered if two agree: the report recommends it, and the walk, made again from the session's records, makes
+it and passes with it. What is run is the walk's own command, never the text of a brain.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ghost.agent.audit_evidence import Evidence
+from ghost.agent.completion import classified_actions, judged_causes
+from ghost.agent.facts import proofs_of
+from ghost.agent.facts.second_walk import flows_of, is_cause
+from ghost.agent.session import Session
+from ghost.errors import SessionError
+from ghost.net import (
+    Flow,
+    Hop,
+    Mend,
+    Network,
+    Unread,
+    Walk,
+    commands_for,
+    explain,
+    name_of,
+    undo_for,
+    walk,
+    words_and_options,
+)
+from ghost.shell import RISKY
+from ghost.text import map_text
+
+Sender = tuple[Flow, str | None]
+"""A flow, with the id of the interface that sends where an address does not tell it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    command: str
+    undo: str | None
+    """None where no command undoes it."""
+    change: str
+    """What it changes, in words."""
+
+
+@dataclass(frozen=True)
+class Fix:
+    senders: tuple[Sender, ...]
+    steps: tuple[Step, ...]
+    mends: tuple[Mend, ...]
+    """The changes that the steps make."""
+    network: Network
+    """As it was recorded."""
+    besides: tuple[str, ...] = ()
+    """Causes of the report that these commands do not mend."""
+
+
+def fix_of(session: Session, evidence: Evidence) -> Fix:
+    """Return the fix of a session. Raises `SessionError` with the reason where there is none."""
+    completion = map_text(session.completion or {}, evidence.restored)
+    network = proofs_of(evidence, session.session_id).network
+    causes = [cause for cause in judged_causes(completion, session, evidence) if cause["supported"]]
+    met = [list(_senders(network, cause)) for cause in causes]
+    senders = tuple(dict.fromkeys(itertools.chain(*met)))
+    recommended = [row["command"] for row in classified_actions(completion.get("recommended_actions") or [])
+                   if row["classification"] == RISKY]  # fmt: skip
+    try:
+        if not senders:
+            raise ValueError("no cause of its report was walked")
+        steps, mends = steps_for(network, senders)
+        known = [_parsed(command) for command in recommended]
+        if others := [step.command for step in steps if _parsed(step.command) not in known]:
+            raise ValueError(f"its report does not recommend {others[0]}, which the walk takes to pass")
+    except ValueError as why:
+        raise SessionError(
+            f"{session.session_id} has no walked fix: {why}; ghost report {session.session_id} says what to do by hand"
+        ) from None
+    besides = tuple(_named(cause) for cause, flows in zip(causes, met, strict=True) if not flows)
+    return Fix(senders, steps, mends, network, besides)
+
+
+def steps_for(network: Network, senders: Sequence[Sender]) -> tuple[tuple[Step, ...], tuple[Mend, ...]]:
+    """Return the commands with which every flow passes, in order, and the changes that they make.
+
+    Raises `ValueError` where a walk does not show that it passes.
+    """
+    steps: dict[str, Step] = {}
+    mends: list[Mend] = []
+    changed = network
+    for flow, source in senders:
+        for fault in explain(changed, flow, source=source):
+            commands = commands_for(fault.mend, changed) if fault.mend is not None else ()
+            if fault.mend is None or not commands:
+                raise ValueError(f"no command is known against {fault.hop.reason}")
+            for command, undo in zip(commands, undo_for(fault.mend, changed), strict=True):
+                steps.setdefault(command, Step(command, undo, str(fault.mend)))
+            mends.append(fault.mend)
+            changed = fault.mend.applied(changed)
+    for flow, source in senders:
+        outcome, why = judged(walk(changed, flow, source=source))
+        if outcome != "passes":
+            raise ValueError(f"with the changes {flow} is {outcome}: {why}")
+    return tuple(steps.values()), tuple(mends)
+
+
+def with_changes(network: Network, mends: Sequence[Mend]) -> Network:
+    """Return the network with changes, as far as what they change was read."""
+    for mend in mends:
+        try:
+            network = mend.applied(network)
+        except Unread:
+            break
+    return network
+
+
+def judged(walked: Walk) -> tuple[str, str]:
+    """Return the outcome of a walk and why; blocked too where a member of a pool does not get the packet."""
+    if walked.first_stop is not None:
+        return "blocked", walked.first_stop.reason
+    unknown = [hop.reason for hop in _hops(walked) if hop.verdict == "unknown"]
+    return ("unknown", "; ".join(dict.fromkeys(unknown))) if unknown else ("passes", "")
+
+
+def drift(before: Network, now: Network, senders: Sequence[Sender]) -> list[tuple[str, str]]:
+    """Return what decides about the flows and is not as it was, as (before, now); empty text where there was none."""
+    found: dict[tuple[str, str], None] = {}
+    for flow, source in senders:
+        old, new = ([_told(hop) for hop in _hops(walk(each, flow, source=source))] for each in (before, now))
+        gone, come = ([said for said in ours if said not in theirs] for ours, theirs in ((old, new), (new, old)))
+        found |= dict.fromkeys(itertools.zip_longest(gone, come, fillvalue=""))
+        if old != new and not (gone or come):
+            found[f"{len(old)} hops", f"{len(new)} hops"] = None
+    return list(found)
+
+
+def _hops(walked: Walk) -> Iterator[Hop]:
+    yield from walked.hops
+    for other in walked.others:
+        yield from _hops(other)
+
+
+def _told(hop: Hop) -> str:
+    return f"{hop.kind.replace('_', ' ')} {name_of(hop.resource)}, {hop.verdict}: {hop.reason}"
+
+
+def _senders(network: Network, cause: Mapping[str, Any]) -> Iterator[Sender]:
+    """Yield the flows of a cause whose walk meets it."""
+    for flow, source in flows_of(network, cause.get("flow") or {}):
+        if any(is_cause(fault, cause) for fault in explain(network, flow, source=source)):
+            yield flow, source
+
+
+def _named(cause: Mapping[str, Any]) -> str:
+    return f"{str(cause['kind']).replace('_', ' ')} at {name_of(str(cause['resource']))}"
+
+
+def _parsed(command: str) -> tuple[list[str], dict[str, str]]:
+    return words_and_options(shlex.split(command))

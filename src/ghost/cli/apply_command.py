@@ -1,0 +1,343 @@
+"""`ghost apply`: runs the walked fix of a finished session after one approval, and walks the path again.
+
+Exit status: 0 mended, 3 not known, 4 not mended, 1 not applied, or a command failed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from ghost.agent import (
+    Evidence,
+    Fix,
+    Session,
+    SessionPaths,
+    Step,
+    drift,
+    fix_of,
+    judged,
+    load_session,
+    steps_for,
+    with_changes,
+)
+from ghost.azure import error_of
+from ghost.cli.approvals import Gate, interactive_gate
+from ghost.cli.network_reads import NetworkReads, new_id
+from ghost.cli.session_opening import own_lab_of
+from ghost.cli.session_records import APPLY, Recorded, option_of, workspace_of
+from ghost.cli.shell_options import error_text, lab_programs
+from ghost.cli.terminal import to_stderr, to_stdout
+from ghost.config import Settings
+from ghost.errors import SessionError
+from ghost.lab import lab_behind_az
+from ghost.net import Guest, Mend, Network, collect, walk
+from ghost.records import workspace_lock
+from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
+from ghost.text import one_line, plural, visible
+
+CHANGE_SECONDS: Final = 900
+"""That a change may take: az waits until Azure has carried it out."""
+STATUS: Final = {"mended": 0, "not_known": 3, "not_mended": 4}
+"""Exit status of an outcome; 1 of any other."""
+CONFIGURATION_ONLY: Final = (
+    "By Azure's configuration; it does not show the guest's own firewall and services, nor loss on the wire."
+)
+NOBODY: Final = "no terminal to ask on"
+
+State = Literal["not_run", "done", "failed", "denied"]
+_MARKS: Final[dict[State, tuple[str, str]]] = {
+    "done": ("✓", "green"),
+    "failed": ("✗", "bold red"),
+    "denied": ("✗", "yellow"),
+    "not_run": ("-", "dim"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    session: str
+    approve_each: bool = False
+    read_only: bool = False
+    as_json: bool = False
+
+
+@dataclass
+class Run:
+    """A command of the fix, and what became of it."""
+
+    command: str
+    undo: str | None
+    change: str
+    state: State = "not_run"
+    audit_id: str | None = None
+    why: str = ""
+
+
+@dataclass
+class Applied:
+    """What `--json` prints. `outcome`: mended, not_mended, not_known, drifted, denied or failed."""
+
+    session_id: str
+    """Of the records of this run."""
+    investigation: str
+    network: str
+    outcome: str = "not_known"
+    why: str = ""
+    commands: list[Run] = field(default_factory=list)
+    flows: list[dict[str, str]] = field(default_factory=list)
+    besides: list[str] = field(default_factory=list)
+    """Causes of the report that these commands do not mend."""
+
+    @property
+    def undo(self) -> list[str]:
+        """What undoes the commands that ran, to be run in this order."""
+        return [run.undo for run in reversed(self.commands) if run.state in ("done", "failed") and run.undo]
+
+
+def apply(request: Request, workspace_option: Path | None, gate: Gate | None = None) -> int:
+    """Apply the fix of a session. `gate`: who is asked, in place of the terminal. Raises `SessionError` without one."""
+    settings = Settings(workspace=workspace_option) if workspace_option else Settings()
+    workspace, file = workspace_of(request.session, workspace_option, settings)
+    session, intact = load_session(file)
+    paths = session.paths(workspace.root)
+    _check(session, Recorded(paths, file, session, intact), option_of(workspace.root))
+    settings = replace(settings, workspace=workspace.root)
+    with workspace_lock(workspace.root):
+        return _Application(request, settings, session, paths, gate).carry_out()
+
+
+def _check(session: Session, records: Recorded, workspace: str) -> None:
+    """Raise `SessionError` where the records are no ground to change a network on."""
+    of = f"{session.session_id}{workspace}"
+    if session.completion is None or session.rca_report_path is None:
+        raise SessionError(f"{session.session_id} is not finished: ghost investigate --resume {of}")
+    if records.paths.anonymization_map.exists() or Evidence(records.paths.shell_audit).is_masked:
+        raise SessionError(
+            f"{session.session_id} is private, and a walk compares real addresses: run the commands of "
+            f"ghost report {of} by hand"
+        )
+    if broken := [check.name for check in records.checks() if not check.ok]:
+        raise SessionError(f"the records of {of} do not hold ({', '.join(broken)}): see ghost audit verify {of}")
+
+
+class _Application:
+    """One run from the recorded fix to the verdict. The workspace is locked around it."""
+
+    def __init__(
+        self, request: Request, settings: Settings, session: Session, paths: SessionPaths, gate: Gate | None
+    ) -> None:
+        self._request = request
+        self._out = to_stderr() if request.as_json else to_stdout()
+        self._fix: Fix = fix_of(session, Evidence(paths.shell_audit))
+        self._gate = gate or _gate(self._out)
+        self._option = option_of(settings.workspace)
+        self._told = Applied(new_id(APPLY), session.session_id, session.network, besides=list(self._fix.besides))
+        az_lab = lab_behind_az()
+        lab = own_lab_of(session, settings.workspace, az_lab)
+        self._question = f"ghost apply {session.session_id}"
+        self._shell = SafeExecShell(
+            self._told.session_id,
+            approve=self._gate.approve,
+            read_only=request.read_only,
+            audit_dir=settings.audit_dir,
+            timeout_seconds=settings.command_timeout_seconds,
+            roots=[Path.cwd(), settings.workspace],
+            **lab_programs(lab or az_lab, own_az=lab is None),
+        )
+
+    def carry_out(self) -> int:
+        """Returns the exit status."""
+        told = self._told
+        self._say(f"Fix of {told.investigation}: {self._flows()}   {told.network}", "bold")
+        steps = self._checked_steps()
+        told.commands = [Run(**asdict(step)) for step in steps]
+        if steps:
+            self._show_commands()
+            self._run_commands()
+        if any(run.state in ("done", "failed") for run in told.commands):
+            self._judge(self._read())
+        self._end()
+        return STATUS.get(told.outcome, 1)
+
+    def _read(self, network: Network | None = None, mends: Sequence[Mend] = ()) -> Network:
+        """Return what the walks need, read anew. What was seen inside a guest is kept: reading it asks a person.
+
+        `mends`: read more, for walks of the changed network.
+        """
+        known = network or Network().with_resources(Guest, self._fix.network.all(Guest).values())
+        reads = NetworkReads(self._shell, self._question)
+        flows = [flow for flow, _ in self._fix.senders]
+        return collect(flows, reads.execute, known, lambda read: with_changes(read, mends))
+
+    def _checked_steps(self) -> Sequence[Step]:
+        """Return the commands, made from what is read now; none where that is not what they were recommended on."""
+        told, senders = self._told, self._fix.senders
+        network = self._read()
+        told.flows = self._walked(network)
+        outcomes = {row["outcome"]: row["why"] for row in told.flows}
+        if outcomes.keys() == {"passes"}:
+            told.outcome, told.why = "drifted", "it passes already"
+            return ()
+        if "unknown" in outcomes:
+            told.why = f"what decides could not be read again: {outcomes['unknown']}"
+            return ()
+        if differing := drift(self._fix.network, network, senders):
+            before, now = (text or "not on the path" for text in differing[0])
+            more = f" (and {plural(len(differing) - 1, 'other difference')})" if len(differing) > 1 else ""
+            told.outcome, told.why = "drifted", f"in the session: {before}; now: {now}{more}"
+            return ()
+        try:
+            steps, _ = steps_for(self._read(network, self._fix.mends), senders)
+        except ValueError as why:
+            told.why = str(why)
+            return ()
+        if _commands(steps) == _commands(self._fix.steps):
+            return steps
+        told.outcome, told.why = "drifted", f"it would take other commands now: {'; '.join(_commands(steps))}"
+        return ()
+
+    def _walked(self, network: Network) -> list[dict[str, str]]:
+        return [
+            {"flow": str(flow), "outcome": outcome, "why": why}
+            for flow, source in self._fix.senders
+            for outcome, why in [judged(walk(network, flow, source=source))]
+        ]
+
+    def _run_commands(self) -> None:
+        told = self._told
+        if self._shell.is_read_only:
+            told.outcome, told.why = "denied", "read-only: nobody is asked"
+            return
+        lasting = [str(number) for number, run in enumerate(told.commands, 1) if run.undo is None]
+        reason = f"The fix of {told.investigation}: with it a walk of {self._flows()} passes."
+        reason += f" NO COMMAND UNDOES {', '.join(lasting)}." if lasting else ""
+        if not self._request.approve_each:
+            self._shell.approve_plan([run.command for run in told.commands], reason)
+        for number, run in enumerate(told.commands, 1):
+            request = {
+                "command": run.command,
+                "reasoning": f"{reason} {run.change}.",
+                "timeout_seconds": CHANGE_SECONDS,
+            }
+            try:
+                _note(run, self._shell.execute(request))
+            except KeyboardInterrupt:
+                run.state, run.why = "failed", "interrupted: it may have taken effect"
+                told.outcome, told.why, told.flows = "failed", f"command {number} was interrupted", []
+                self._end()
+                raise
+            self._say_state(number, run)
+            if run.state != "done":
+                told.outcome, told.why = run.state, f"command {number}: {run.why}" if number > 1 else run.why
+                return
+
+    def _judge(self, network: Network) -> None:
+        """Set the outcome by a walk of what is read now; a command that failed stays what is told first."""
+        told = self._told
+        told.flows = self._walked(network)
+        by_outcome = {row["outcome"]: row["why"] for row in reversed(told.flows)}
+        if told.outcome in ("failed", "denied"):
+            return
+        if "blocked" in by_outcome:
+            told.outcome, told.why = "not_mended", by_outcome["blocked"]
+        elif "unknown" in by_outcome:
+            told.outcome, told.why = "not_known", by_outcome["unknown"]
+        elif told.besides:
+            told.outcome = "not_known"
+            told.why = f"the configuration lets it pass now, but the report also found {'; '.join(told.besides)}"
+        else:
+            told.outcome, told.why = "mended", "a walk of what was read anew passes"
+
+    # -- what a person sees
+
+    def _flows(self) -> str:
+        return ", ".join(str(flow) for flow, _ in self._fix.senders)
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._out.print(Text(visible(text), style=style), soft_wrap=True)
+
+    def _show_commands(self) -> None:
+        self._say("Read again: what decides is as it was. With these commands a walk passes:")
+        for number, run in enumerate(self._told.commands, 1):
+            self._say(f"  {number}. {run.command}")
+            self._say(f"     {_undone_by(run)}", "dim" if run.undo else "bold yellow")
+        for cause in self._told.besides:
+            self._say(f"Not mended by them: {cause}", "yellow")
+
+    def _say_state(self, number: int, run: Run) -> None:
+        mark, style = _MARKS[run.state]
+        record = f"  #{run.audit_id.rpartition('_')[2]}" if run.audit_id else ""
+        self._say(f"{mark} {number}. {run.state.replace('_', ' ')}{f': {run.why}' if run.why else ''}{record}", style)
+
+    def _end(self) -> None:
+        told = self._told
+        if self._request.as_json:
+            print(json.dumps({**asdict(told), "undo": told.undo}, indent=2))
+            return
+        style = {"mended": "bold green", "not_known": "bold yellow"}.get(told.outcome, "bold red")
+        self._say(f"{told.outcome.replace('_', ' ').upper()}: {told.why.rstrip('.')}.", style)
+        for line in self._way_on():
+            self._say(line)
+        self._say(f"Records: ghost audit show {told.session_id}{self._option}", "dim")
+
+    def _way_on(self) -> Iterator[str]:
+        told = self._told
+        ran = [run for run in told.commands if run.state in ("done", "failed")]
+        if not ran:
+            yield "Nothing was changed."
+        else:
+            yield from (
+                f"{row['flow']}: {row['outcome']}{_because(row)}" for row in told.flows if told.outcome == "failed"
+            )
+            yield CONFIGURATION_ONLY
+        if told.undo:
+            yield "To undo it, in this order:"
+            yield from (f"  {command}" for command in told.undo)
+        yield from (f"No command undoes: {run.command}" for run in ran if run.undo is None)
+        if told.outcome in ("drifted", "not_mended", "not_known") and any(r["outcome"] != "passes" for r in told.flows):
+            yield "Investigate anew: ghost investigate with the symptom as it is now."
+
+
+def _because(row: dict[str, str]) -> str:
+    return f": {row['why']}" if row["why"] else ""
+
+
+def _undone_by(run: Run) -> str:
+    return f"undone by: {run.undo}" if run.undo else "NO COMMAND UNDOES IT"
+
+
+def _commands(steps: Sequence[Step]) -> list[str]:
+    return [step.command for step in steps]
+
+
+def _note(run: Run, response: dict[str, Any]) -> None:
+    """Set what became of a command."""
+    run.audit_id = str(response["audit_id"])
+    if response["status"] == "denied":
+        run.state, run.why = "denied", str(response["denial_reason"] or "not approved")
+    elif response["status"] != "completed" or response["exit_code"] != 0:
+        error = error_of(run.command, response) or (error_text(response) if response["error"] else "az failed")
+        run.state, run.why = "failed", one_line(visible(str(error)), 300)
+    else:
+        run.state = "done"
+        if response["action"] == "user_modified":
+            run.undo, run.why = None, "another command, which you wrote, ran in its place"
+
+
+class _NobodyGate(Gate):
+    """Denies: a change of a network is approved by a person at a terminal."""
+
+    def approve(self, request: ApprovalRequest) -> HitlDecision:  # noqa: ARG002
+        return HitlDecision("deny", reason=NOBODY)
+
+
+def _gate(out: Console) -> Gate:
+    return interactive_gate(out) if sys.stdin.isatty() else _NobodyGate()
