@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ghost import lab
 from ghost.agent.az_preflight import preflight
 from ghost.brain.offline.remedies import advice_for, commands_for
+from ghost.lab.arm.local_emulator import emulator
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.scenario import Scenario
 from ghost.lab.tenant import interface_id
@@ -31,9 +34,12 @@ from ghost.net.balancing.resources import NatGateway
 from ghost.net.changes import AllowAccess, StartMachine, SyncPeering
 from ghost.net.hops import Hop, Mend
 from ghost.shell import classify
+from tests.exhaustive import sample
+from tests.lab import real_az
 from tests.lab.in_process import run_main
 from tests.lab.test_conformance import hub_scenario
 
+REAL = real_az.find()
 SCENARIOS = {
     "RemoveRule": "blocked-port",
     "StartMachine": "dns-imaging-names",
@@ -163,6 +169,24 @@ def test_every_other_change_has_commands_that_az_knows() -> None:
     assert not [wrong for _, each in undone for wrong in _wrong(tuple(filter(None, each)))]
     not_undone = {type(mend).__name__ for mend, each in undone if None in each}
     assert not_undone == {"EnablePublicAccess", "SyncPeering", "StartMachine"}, "open before; not stated; not read"
+
+
+@pytest.mark.skipif(REAL is None, reason=real_az.why_not())
+def test_the_real_az_makes_changes_and_undoes_them(tmp_path: Path) -> None:
+    home = LabDirectory.create(tmp_path / "lab", hub_scenario(), LabClock(1_700_000_000.0, 1000.0))
+    network = home.world.network.without(EffectiveRoutes)
+    nic = next(iter(network.all(Interface).values()))
+    mends: list[Mend] = [AddGroup(nic.id, Flow("Tcp", "20.1.2.3", None, nic.address, 443))]
+    mends += [proposed(text, network) for text in sample(PROPOSALS, 2)]
+    wrong: list[Any] = []
+    with emulator(home) as up:
+        for mend in mends:
+            done = list(_undone(mend, network))
+            for command in filter(None, (*(made for made, _ in done), *(undo for _, undo in reversed(done)))):
+                ran = real_az.run_ready(REAL or Path(), shlex.split(command)[1:], up.environment, tmp_path)
+                wrong += [(command, ran.err)] if ran.status else []
+            wrong += [mend] if _rules(home.world.network) != _rules(network) else []
+    assert not wrong, "\n".join(map(str, wrong))
 
 
 def test_another_subscription_is_named_and_what_is_no_id_has_no_command() -> None:

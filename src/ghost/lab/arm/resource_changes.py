@@ -24,7 +24,15 @@ _RESOURCE = f"{IN_GROUP}/providers/{{namespace}}/{{kind}}/{{name}}"
 _PATHS = tuple(f"{_RESOURCE}{part}" for part in ("", "/{part}/{part_name}", "/{part}/{part_name}/{below}/{below_name}"))
 _POWER = {"start": "running", "restart": "running", "powerOff": "stopped", "deallocate": "deallocated"}
 _READ_ONLY = {
-    *("appliedDnsServers", "hasBgpOverride", "hostedWorkloads", "macAddress", "primary", "privateEndpointConnections"),
+    *(
+        "appliedDnsServers",
+        "fullyQualifiedDomainName",
+        "hasBgpOverride",
+        "hostedWorkloads",
+        "macAddress",
+        "primary",
+        "privateEndpointConnections",
+    ),
     *("privateLinkConnectionProperties", "resourceGuid", "tapConfigurations", "vnetEncryptionSupported"),
     *("lastEnabledTime", "tier"),
 }

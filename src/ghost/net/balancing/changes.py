@@ -123,7 +123,8 @@ class AddGroup:
             source_prefixes=(self.flow.source_address,),
             destination_ports=("*" if self.flow.destination_port is None else str(self.flow.destination_port),),
         )
-        group = RuleSet(id=f"{interface.id}-group", rules=(allow,))
+        provider = interface.id.rpartition("/networkInterfaces/")[0]
+        group = RuleSet(id=f"{provider}/networkSecurityGroups/{interface.name}-group", rules=(allow,))
         network = network.with_resources(RuleSet, [group]).without(EffectiveGroups)
         return network.with_resources(Interface, [replace(interface, security_group=group.id)])
 
