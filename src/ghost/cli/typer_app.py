@@ -159,9 +159,7 @@ KeepCaptureOption = Annotated[
     bool | None,
     typer.Option("--keep-capture/--no-keep-capture", help="Keep the capture on this machine (the default)."),
 ]
-ApproveEachOption = Annotated[
-    bool, typer.Option("--approve-each", help="Ask about each command, not once about all.")
-]
+ApproveEachOption = Annotated[bool, typer.Option("--approve-each", help="Ask about each command, not once about all.")]
 
 
 def _capture_options(**options: Any) -> dict[str, Any]:
