@@ -360,12 +360,14 @@ def _together(found: Iterable[Occurrences]) -> Occurrences:
 
 
 def _nothing_arrived(a: Packets, b: Packets, names: tuple[str, str]) -> TwoEnds:
-    """Return the result without common packets: what each end sent to the other's own address was lost, if both
-    captures ran at the time."""
+    """Return the result without common packets: what each end sent to the other's own address while the other capture
+    ran, by clocks that cannot be compared, was lost."""
     ways = []
     for end, packets, other in (("A", a, b), ("B", b, a)):
         peer = _own_address(other)
-        lost = np.flatnonzero(packets.table["destination"] == peer) if peer is not None else np.zeros(0, np.intp)
+        time, theirs = packets.table["time"], other.table["time"]
+        both_ran = (time >= theirs.min()) & (time <= theirs.max())
+        lost = np.flatnonzero((packets.table["destination"] == peer) & both_ran if peer is not None else ~both_ran[:0])
         if not len(lost):
             continue
         frames = tuple(packets.table["frame"][lost[:SAMPLE_FRAMES]].tolist())

@@ -21,7 +21,8 @@ def ends_headline(ends: TwoEnds) -> list[str]:
     """Return lines for a terminal: the worst fault with owner and first step, the directions, and the clocks."""
     found = faults_between(ends)
     if not ends.matched:
-        return headline(found) if found else ["NO COMMON PACKETS: neither capture holds traffic for the other's host"]
+        silence = "NO COMMON PACKETS: neither capture holds traffic for the other's host while both ran"
+        return headline(found) if found else [silence]
     lines = headline(found) if found else ["INFO: No fault between the two ends"]
     ways = sorted(ends.ways, key=lambda way: -way.loss_pct)
     return [*lines, *(f"  {_way(way)}: {_verdict(way)}" for way in ways), f"  {_clock(ends)}"]
