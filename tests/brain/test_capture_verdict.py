@@ -159,6 +159,13 @@ def test_a_loss_that_the_other_end_does_not_confirm_is_not_certain() -> None:
     assert "does not confirm it" in cause.text
 
 
+def test_captures_that_share_no_time_leave_the_side_undecided() -> None:
+    case, _, _ = examined("wire-loss", "app-vm-01", "db-vm-01", 5432, "slow", compared=[])
+    (cause,) = case.causes
+    assert (cause.likely, cause.conclusive) == (False, True)
+    assert "remains undecided: the captures of the two ends share no time" in cause.text
+
+
 def test_only_the_source_is_captured_where_the_other_end_cannot_be() -> None:
     world = world_of("wire-loss")
     case = case_of(world)

@@ -14,10 +14,11 @@ def report_loss(wire: Wire, finding: Row) -> None:
     (sender, resource), (receiver, _) = wire.end_of(finding, sends=True), wire.end_of(finding, sends=False)
     here, comparison = wire.captured, wire.captured.comparison
     losses = comparison.losses(resource) if comparison else {}
+    unconfirmed = comparison is not None and bool(comparison.way(resource)) and not losses
     location = _loss_location(finding.get("measured") or {}, here.label, sender, receiver)
     if losses:
         location = f"{'; '.join(losses.values())}, as captures at both ends at the same time show."
-    elif comparison and comparison.way(resource):
+    elif unconfirmed:
         location += " The capture at the other end, taken at the same time, does not confirm it."
     elif here.alone_because:
         location += f" Whether on the path or at {receiver} remains undecided: {here.alone_because}."
@@ -40,12 +41,12 @@ def report_loss(wire: Wire, finding: Row) -> None:
             *("wire", LOST, f"Segments from {sender} to {receiver} are lost{_loss_ratio(finding)}, {location}"),
             (*here.audit_ids, *(comparison.audit_ids if comparison else ())),
             actions,
-            conclusive=comparison is None or bool(losses),
+            conclusive=not unconfirmed,
             kind="packet_loss" if resource else "",
             resource=resource,
             port=port_of(finding),
             seen_on=wire.candidate.flow,
-            likely=comparison is not None and not losses,
+            likely=unconfirmed,
         )
     )
 

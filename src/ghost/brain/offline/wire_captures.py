@@ -132,12 +132,13 @@ def _captured(
         if machine not in lost
     }
     found = yield from _findings(case, results)
-    why = "; ".join(f"no capture was completed at {name_of(machine)}" for machine in lost)
-    return tuple(
-        lost.get(machine)
-        or (replace(each, alone_because=why) if isinstance(each := found[machine], Captured) else each)
-        for machine in machines
-    )
+    if lost:
+        why = "; ".join(f"no capture was completed at {name_of(machine)}" for machine in lost)
+        found = {
+            machine: replace(each, alone_because=why) if isinstance(each, Captured) else each
+            for machine, each in found.items()
+        }
+    return tuple({**found, **lost}[machine] for machine in machines)
 
 
 @dataclass(frozen=True)
@@ -273,12 +274,13 @@ def _findings(case: Case, results: dict[str, Row]) -> Steps[dict[str, Captured |
         [Call("cleanup_task", {"task_id": result["task_id"]}) for result in results.values()],
     )
     comparison = _comparison(case, source, destination, answers[-1]) if len(files) > 1 else None
+    alone = "the captures of the two ends share no time or traffic" if len(files) > 1 and comparison is None else ""
     read_of = dict(zip(files, answers, strict=False))
-    return {machine: _read_capture(case, machine, read_of.get(machine), comparison) for machine in results}
+    return {machine: _read_capture(case, machine, read_of.get(machine), comparison, alone) for machine in results}
 
 
 def _read_capture(
-    case: Case, machine: str, answer: Reading | None, comparison: Comparison | None
+    case: Case, machine: str, answer: Reading | None, comparison: Comparison | None, alone: str
 ) -> Captured | Uncaptured:
     name = name_of(machine)
     if answer is None:
@@ -289,18 +291,18 @@ def _read_capture(
         why = answer.why or "not in the expected format"
         case.not_verified("wire", f"the findings at {name} could not be read: {why}")
         return Uncaptured()
-    return replace(captured_of(machine, row, answer.audit_ids), comparison=comparison)
+    return replace(captured_of(machine, row, answer.audit_ids), comparison=comparison, alone_because=alone)
 
 
 def _comparison(case: Case, source: str, destination: str, answer: Reading) -> Comparison | None:
     """Return what became of the packets between two ends; None where the captures have none to compare."""
     told = answer.row().get("two_ends")
-    if not isinstance(told, dict):
+    ways = _rows(told.get("directions")) if isinstance(told, dict) else ()
+    if not ways:
         case.say(f"The two captures could not be compared{f': {answer.why}' if answer.why else ''}.")
         return None
-    comparison = Comparison(source, destination, _rows(told.get("directions")), answer.audit_ids)
-    if comparison.ways:
-        case.state(str(comparison), *answer.audit_ids)
+    comparison = Comparison(source, destination, ways, answer.audit_ids)
+    case.state(str(comparison), *answer.audit_ids)
     return comparison
 
 
