@@ -168,10 +168,7 @@ def test_a_failed_command_stops_the_rest(desk: Callable[..., Desk], capsys: pyte
     assert (status, told["outcome"], [run["state"] for run in told["commands"]]) == (1, "failed", ["done", "failed"])
     assert "ScopeLocked" in told["commands"][1]["why"]
     assert [row["outcome"] for row in told["flows"]] == ["blocked"]
-    assert [command.split(" -g ")[0] for command in told["undo"]] == [
-        "az network nsg rule create",
-        "az network route-table route create",
-    ]
+    assert [command.partition(" -g ")[0] for command in told["undo"]] == ["az network route-table route create"]
 
 
 def test_a_session_without_a_walked_fix_says_so(desk: Callable[..., Desk], capsys: pytest.CaptureFixture[str]) -> None:

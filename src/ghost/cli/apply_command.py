@@ -36,7 +36,7 @@ from ghost.cli.session_records import APPLY, Recorded, option_of, workspace_of
 from ghost.cli.shell_options import error_text, lab_programs
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
-from ghost.errors import SessionError
+from ghost.errors import GhostError, SessionError, UsageError
 from ghost.lab import lab_behind_az
 from ghost.net import Guest, Mend, Network, collect, walk
 from ghost.records import workspace_lock
@@ -99,12 +99,14 @@ class Applied:
     @property
     def undo(self) -> list[str]:
         """What undoes the commands that ran, to be run in this order."""
-        return [run.undo for run in reversed(self.commands) if run.state in ("done", "failed") and run.undo]
+        return [run.undo for run in reversed(self.commands) if run.state == "done" and run.undo]
 
 
 def apply(request: Request, workspace_option: Path | None, gate: Gate | None = None) -> int:
     """Apply the fix of a session. `gate`: who is asked, in place of the terminal. Raises `SessionError` without one."""
     settings = Settings(workspace=workspace_option) if workspace_option else Settings()
+    if settings.private:
+        raise UsageError("a walk compares addresses, which private mode hides: unset GHOST_PRIVATE for ghost apply")
     workspace, file = workspace_of(request.session, workspace_option, settings)
     session, intact = load_session(file)
     paths = session.paths(workspace.root)
@@ -159,11 +161,16 @@ class _Application:
         self._say(f"Fix of {told.investigation}: {self._flows()}   {told.network}", "bold")
         steps = self._checked_steps()
         told.commands = [Run(**asdict(step)) for step in steps]
-        if steps:
-            self._show_commands()
-            self._run_commands()
-        if any(run.state in ("done", "failed") for run in told.commands):
-            self._judge(self._read())
+        try:
+            if steps:
+                self._show_commands()
+                self._run_commands()
+            if any(run.state in ("done", "failed") for run in told.commands):
+                self._judge(self._read())
+        except (KeyboardInterrupt, GhostError):
+            told.outcome, told.why, told.flows = "not_known", "the path was not walked again", []
+            self._end()
+            raise
         self._end()
         return STATUS.get(told.outcome, 1)
 
@@ -222,20 +229,11 @@ class _Application:
         if not self._request.approve_each:
             self._shell.approve_plan([run.command for run in told.commands], reason)
         for number, run in enumerate(told.commands, 1):
-            request = {
-                "command": run.command,
-                "reasoning": f"{reason} {run.change}.",
-                "timeout_seconds": CHANGE_SECONDS,
-            }
-            try:
-                _note(run, self._shell.execute(request))
-            except KeyboardInterrupt:
-                run.state, run.why = "failed", "interrupted: it may have taken effect"
-                told.outcome, told.why, told.flows = "failed", f"command {number} was interrupted", []
-                self._end()
-                raise
+            request = {"command": run.command, "reasoning": f"{reason} Here: {run.change}."}
+            run.state, run.why = "failed", "interrupted"
+            is_done = _note(run, self._shell.execute({**request, "timeout_seconds": CHANGE_SECONDS}))
             self._say_state(number, run)
-            if run.state != "done":
+            if not is_done:
                 told.outcome, told.why = run.state, f"command {number}: {run.why}" if number > 1 else run.why
                 return
 
@@ -290,18 +288,19 @@ class _Application:
 
     def _way_on(self) -> Iterator[str]:
         told = self._told
-        ran = [run for run in told.commands if run.state in ("done", "failed")]
-        if not ran:
+        done = [run for run in told.commands if run.state == "done"]
+        failed = [run for run in told.commands if run.state == "failed"]
+        if not (done or failed):
             yield "Nothing was changed."
-        else:
-            yield from (
-                f"{row['flow']}: {row['outcome']}{_because(row)}" for row in told.flows if told.outcome == "failed"
-            )
+        elif told.outcome in ("failed", "denied"):
+            yield from (f"Read again: {row['flow']} is {row['outcome']}{_because(row)}." for row in told.flows)
+        elif told.outcome == "mended":
             yield CONFIGURATION_ONLY
+        yield from (f"It may have taken effect all the same: {run.command}; {_undone_by(run)}" for run in failed)
         if told.undo:
             yield "To undo it, in this order:"
             yield from (f"  {command}" for command in told.undo)
-        yield from (f"No command undoes: {run.command}" for run in ran if run.undo is None)
+        yield from (f"No command undoes: {run.command}" for run in done if run.undo is None)
         if told.outcome in ("drifted", "not_mended", "not_known") and any(r["outcome"] != "passes" for r in told.flows):
             yield "Investigate anew: ghost investigate with the symptom as it is now."
 
@@ -318,8 +317,8 @@ def _commands(steps: Sequence[Step]) -> list[str]:
     return [step.command for step in steps]
 
 
-def _note(run: Run, response: dict[str, Any]) -> None:
-    """Set what became of a command."""
+def _note(run: Run, response: dict[str, Any]) -> bool:
+    """Set what became of a command. Returns whether it succeeded."""
     run.audit_id = str(response["audit_id"])
     if response["status"] == "denied":
         run.state, run.why = "denied", str(response["denial_reason"] or "not approved")
@@ -327,9 +326,10 @@ def _note(run: Run, response: dict[str, Any]) -> None:
         error = error_of(run.command, response) or (error_text(response) if response["error"] else "az failed")
         run.state, run.why = "failed", one_line(visible(str(error)), 300)
     else:
-        run.state = "done"
+        run.state, run.why = "done", ""
         if response["action"] == "user_modified":
             run.undo, run.why = None, "another command, which you wrote, ran in its place"
+    return run.state == "done"
 
 
 class _NobodyGate(Gate):

@@ -20,6 +20,7 @@ from ghost.agent import (
     TurnLog,
     Workspace,
     find_orphans,
+    fix_of,
     read_conversation,
     without_secrets,
     write_report,
@@ -40,7 +41,7 @@ from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
-from ghost.errors import BrainError, GhostError, LoginError, UsageError
+from ghost.errors import BrainError, GhostError, LoginError, SessionError, UsageError
 from ghost.lab import load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
 from ghost.shell import SafeExecShell, missing_sandbox
@@ -405,6 +406,9 @@ class _Run:
         )
         of = f"{self.session.session_id}{option_of(self.workspace.root)}"
         self.narration.line(f"  Ticket text: ghost report {of}", style="dim")
+        with contextlib.suppress(SessionError):
+            if not self.is_private and fix_of(self.session, self._evidence()):
+                self.narration.line(f"  Run the fix: ghost apply {of}", style="dim")
 
 
 def _captures_kept(report: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ghost.azure import error_of
 from ghost.cli.terminal import to_stderr
-from ghost.errors import RecordError
+from ghost.errors import LoginError, RecordError
 from ghost.net import Answer, Read
 from ghost.records import SystemClock, new_session_id
 from ghost.shell import SafeExecShell, whole_output
@@ -35,12 +35,16 @@ class NetworkReads:
         self._status = to_stderr()
 
     def execute(self, read: Read) -> Answer:
+        """Raises `LoginError` where Azure asks for a new login."""
         command = shlex.join(read.argv)
         if self._status.is_terminal:
             self._status.print(Text(f"reading: {visible(command)[:100]}", style="dim"))
         response = self._shell.execute({"command": command, "reasoning": f"{self._question}{NEEDS}{read.missing}."})
         if response["status"] != "completed" or response["exit_code"] != 0:
-            said = error_of(command, response) or response["message"] or response["error"] or response["status"]
+            error = error_of(command, response)
+            if error is not None and error.needs_login:
+                raise LoginError(f"{error.meaning}: run az login, then this command again")
+            said = error or response["message"] or response["error"] or response["status"]
             return Answer("", str(response["audit_id"]), one_line(visible(str(said)), 300))
         try:
             return Answer(whole_output(response), str(response["audit_id"]))
