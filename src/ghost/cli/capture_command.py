@@ -32,6 +32,7 @@ from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.net import name_of
 from ghost.records import SystemClock, elapsed, new_session_id, private_dir, workspace_lock
+from ghost.report import page_of
 from ghost.shell import SafeExecShell
 from ghost.text import did_you_mean, visible
 
@@ -269,6 +270,8 @@ class _Session:
         for answer in answers:
             found = answer["result"] or {}
             files |= {path: name for name, path in found.items() if path and name.endswith("_path")}
+            if (page := page_of(str(found.get("report_path") or "-"))).is_file():
+                files[str(page)] = "page"
         for summary in [path for path, name in files.items() if name == "executive_summary_path"]:
             command = shlex.join(["cat", summary])
             read = self._shell.execute({"command": command, "reasoning": "What the capture shows."})
