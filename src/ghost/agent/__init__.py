@@ -8,6 +8,7 @@ from ghost.agent.audit_evidence import Evidence, tag_of
 from ghost.agent.fixes import Fix, Sender, Step, drift, fix_of, judged, steps_for, with_changes
 from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
+from ghost.agent.network_reads import NEEDS, reads_through
 from ghost.agent.open_work import OpenInvestigations, PendingCleanups
 from ghost.agent.rca_report import files_of, report_of_records, write_report
 from ghost.agent.resumption import reissue
@@ -23,6 +24,7 @@ __all__ = [
     "ANSWER_PROMPT",
     "AZURE",
     "DO_NOT_SAY",
+    "NEEDS",
     "NO_RECORDS",
     "ORPHAN_KINDS",
     "Answer",
@@ -53,6 +55,7 @@ __all__ = [
     "load_session",
     "look_up",
     "read_conversation",
+    "reads_through",
     "recorded_symptom",
     "reissue",
     "report_of_records",

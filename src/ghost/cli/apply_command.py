@@ -30,16 +30,16 @@ from ghost.agent import (
 )
 from ghost.azure import error_of
 from ghost.cli.approvals import Gate, interactive_gate
-from ghost.cli.network_reads import NetworkReads, new_id
 from ghost.cli.session_opening import own_lab_of
 from ghost.cli.session_records import APPLY, Recorded, option_of, workspace_of
 from ghost.cli.shell_options import error_text, lab_programs
+from ghost.cli.shown_reads import shown_reads
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import GhostError, SessionError, UsageError
 from ghost.lab import lab_behind_az
 from ghost.net import Guest, Mend, Network, collect, walk
-from ghost.records import workspace_lock
+from ghost.records import SystemClock, new_command_id, workspace_lock
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
 from ghost.text import one_line, plural, visible
 
@@ -141,7 +141,12 @@ class _Application:
         self._fix: Fix = fix_of(session, Evidence(paths.shell_audit))
         self._gate = gate or _gate(self._out)
         self._option = option_of(settings.workspace)
-        self._told = Applied(new_id(APPLY), session.session_id, session.network, besides=list(self._fix.besides))
+        self._told = Applied(
+            new_command_id(APPLY, SystemClock().now()),
+            session.session_id,
+            session.network,
+            besides=list(self._fix.besides),
+        )
         az_lab = lab_behind_az()
         lab = own_lab_of(session, settings.workspace, az_lab)
         self._question = f"ghost apply {session.session_id}"
@@ -180,9 +185,9 @@ class _Application:
         `mends`: read more, for walks of the changed network.
         """
         known = network or Network().with_resources(Guest, self._fix.network.all(Guest).values())
-        reads = NetworkReads(self._shell, self._question)
+        reads = shown_reads(self._shell, self._question)
         flows = [flow for flow, _ in self._fix.senders]
-        return collect(flows, reads.execute, known, lambda read: with_changes(read, mends))
+        return collect(flows, reads, known, lambda read: with_changes(read, mends))
 
     def _checked_steps(self) -> Sequence[Step]:
         """Return the commands, made from what is read now; none where that is not what they were recommended on."""

@@ -6,7 +6,6 @@ Exit status: 0 done or still running, 3 the capture ended without a result, 1 fa
 from __future__ import annotations
 
 import json
-import secrets
 import shlex
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from ghost.lab import RunningLab, lab_behind_az, load_case
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.net import name_of
-from ghost.records import SystemClock, elapsed, new_session_id, private_dir, workspace_lock
+from ghost.records import SystemClock, elapsed, new_command_id, private_dir, workspace_lock
 from ghost.report import page_of
 from ghost.shell import SafeExecShell
 from ghost.text import did_you_mean, visible
@@ -292,9 +291,8 @@ def _session(
     scenario = load_case(lab) if lab else None
     with workspace_lock(settings.workspace):
         ends = _ends(settings, task_id) if task_id is not None else []
-        moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
-        began = ends[0].session_id if ends else f"{CAPTURE}{moment}_{secrets.token_hex(3)}"
-        session_id = began if began.startswith(CAPTURE) else f"{CAPTURE}{moment}_{secrets.token_hex(3)}"
+        began = ends[0].session_id if ends else new_command_id(CAPTURE, SystemClock().now())
+        session_id = began if began.startswith(CAPTURE) else new_command_id(CAPTURE, SystemClock().now())
         private_dir(settings.audit_dir)
         directory = settings.workspace / "lab" / began
         running = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import secrets
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from ghost.config import Settings
 from ghost.errors import ConfigurationError, GhostError, LabError
 from ghost.lab import RunningLab, lab_behind_az
 from ghost.providers import VENDORS
-from ghost.records import SystemClock, is_locked, new_session_id
+from ghost.records import SystemClock, is_locked, new_command_id
 from ghost.shell import HitlDecision, Programs, SafeExecShell, missing_sandbox
 from ghost.text import one_line, sentence, visible
 
@@ -155,9 +154,8 @@ def _programs(lab: RunningLab | None) -> Finding:
 
 def _azure(settings: Settings, lab: RunningLab | None, records: Path) -> Iterator[Finding]:
     where = f" (SIMULATED, the lab {lab.briefing.name})" if lab else ""
-    moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
     shell = SafeExecShell(
-        f"doctor_{moment}_{secrets.token_hex(3)}",
+        new_command_id("doctor_", SystemClock().now()),
         hitl_callback=lambda *_: HitlDecision("deny", reason="ghost doctor runs SAFE commands only"),
         audit_dir=records,
         timeout_seconds=settings.command_timeout_seconds,

@@ -16,8 +16,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ghost.agent import Evidence, Session, SessionPaths, Workspace, load_session
-from ghost.cli.network_reads import NEEDS
+from ghost.agent import NEEDS, Evidence, Session, SessionPaths, Workspace, load_session
 from ghost.cli.session_records import APPLY, REACH, open_workspace, option_of
 from ghost.cli.terminal import line_width, to_stdout
 from ghost.cloud import unreleased_captures_of

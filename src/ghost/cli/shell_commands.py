@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shlex
 import sys
 import threading
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ghost.cli.shell_options import ShellPrograms, error_text, lab_programs
 from ghost.config import Settings
-from ghost.records import SystemClock, new_session_id
+from ghost.records import SystemClock, new_command_id
 from ghost.shell import HitlCallback, HitlDecision, missing_sandbox
 from ghost.shell import explain as explained
 from ghost.text import visible
@@ -44,8 +43,7 @@ def run(
     settings = Settings()
     settings = replace(settings, workspace=(workspace_option or settings.workspace).absolute())
     roots = [Path.cwd(), settings.workspace, settings.capture_dir]
-    moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
-    session_id = f"shell_{moment}_{secrets.token_hex(3)}"  # two commands of one second are two sessions
+    session_id = new_command_id("shell_", SystemClock().now())
     notice = RunningNotice(sys.stderr)
     gate = RecordingGate(_ask, notice.quiet, command)
     shell = SafeExecShell(

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ghost.net.names import PrivateZones, PublicName, ZoneRecords, dns_name, without_private_link
     from ghost.net.network import Missing, Network, Unread
     from ghost.net.proposals import check_form, proposal_of, proposed
+    from ghost.net.reachability import NOT_SHOWN, Reach, ReachQuestion, reach_of
     from ghost.net.recorded_reads import home_in, missing_of, words_and_options
     from ghost.net.resources import (
         EffectiveGroups,
@@ -74,6 +75,7 @@ __all__ = [
     "FIRST_PUBLIC",
     "GUEST_SCRIPT",
     "HOST_ADDRESS",
+    "NOT_SHOWN",
     "REFUSES_WITH",
     "AdminRules",
     "Answer",
@@ -102,6 +104,8 @@ __all__ = [
     "PrivateZones",
     "PublicAddress",
     "PublicName",
+    "Reach",
+    "ReachQuestion",
     "Read",
     "Resource",
     "Route",
@@ -151,6 +155,7 @@ __all__ = [
     "proposal_of",
     "proposed",
     "public_address_of",
+    "reach_of",
     "read_guest",
     "read_inside",
     "read_interfaces",
@@ -196,6 +201,10 @@ _MODULES = {
     "Network": "ghost.net.network",
     "Unread": "ghost.net.network",
     "Part": "ghost.net.walk_sets",
+    "NOT_SHOWN": "ghost.net.reachability",
+    "Reach": "ghost.net.reachability",
+    "ReachQuestion": "ghost.net.reachability",
+    "reach_of": "ghost.net.reachability",
     "Read": "ghost.net.snapshot",
     "Walk": "ghost.net.hops",
     "absorb": "ghost.net.snapshot",

@@ -16,7 +16,7 @@ from ghost.records.chain import (
 )
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
 from ghost.records.lock import is_held, is_locked, workspace_lock
-from ghost.records.session_ids import new_session_id, valid_session_id
+from ghost.records.session_ids import new_command_id, new_session_id, valid_session_id
 
 __all__ = [
     "ChainedLog",
@@ -28,6 +28,7 @@ __all__ = [
     "is_held",
     "is_locked",
     "isoformat",
+    "new_command_id",
     "new_session_id",
     "open_regular",
     "parse_record",

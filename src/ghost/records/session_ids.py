@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable
 from datetime import datetime
 
@@ -17,6 +18,11 @@ def new_session_id(moment: datetime, taken: Callable[[str], bool] = lambda _: Fa
     while taken(f"{base}_{number}"):
         number += 1
     return f"{base}_{number}"
+
+
+def new_command_id(beginning: str, moment: datetime) -> str:
+    """Return the id of a session of single commands, which has no session file: `shell_20261129_101500_1f2e3d`."""
+    return f"{beginning}{moment:%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"  # two of one second differ
 
 
 def valid_session_id(text: str) -> bool:
