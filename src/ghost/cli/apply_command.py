@@ -32,12 +32,12 @@ from ghost.azure import error_of
 from ghost.cli.approvals import Gate, interactive_gate
 from ghost.cli.session_opening import own_lab_of
 from ghost.cli.session_records import APPLY, Recorded, option_of, workspace_of
-from ghost.cli.shell_options import error_text, lab_programs
+from ghost.cli.shell_errors import error_text
 from ghost.cli.shown_reads import shown_reads
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import GhostError, SessionError, UsageError
-from ghost.lab import lab_behind_az
+from ghost.lab import lab_behind_az, lab_programs
 from ghost.net import Guest, Mend, Network, collect, walk
 from ghost.records import SystemClock, new_command_id, workspace_lock
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell

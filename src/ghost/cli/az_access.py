@@ -6,7 +6,7 @@ from typing import Final
 
 from ghost.azure import PROGRAM_MISSING, ErrorKind, error_of
 from ghost.cli.narration import NarratedShell
-from ghost.cli.shell_options import error_text
+from ghost.cli.shell_errors import error_text
 from ghost.errors import ConfigurationError
 from ghost.text import one_line
 

@@ -21,12 +21,11 @@ from ghost.cli.leftovers import tell_what_is_left
 from ghost.cli.narration import NarratedShell, Narration
 from ghost.cli.session_opening import network_of_az
 from ghost.cli.session_records import open_workspace, option_of
-from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import ANY_ACCOUNT, CaptureTask, capture_tasks
 from ghost.config import Settings
 from ghost.errors import GhostError, UsageError
-from ghost.lab import RunningLab, lab_behind_az, load_case
+from ghost.lab import RunningLab, lab_behind_az, lab_programs, load_case
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.net import name_of

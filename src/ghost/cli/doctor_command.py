@@ -18,10 +18,10 @@ from ghost.agent import Workspace
 from ghost.azure import PROGRAM_MISSING, error_of
 from ghost.cli.az_access import AZ_NEEDED
 from ghost.cli.brain_choice import Wish, choose_brain
-from ghost.cli.shell_options import error_text, lab_programs
+from ghost.cli.shell_errors import error_text
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, GhostError, LabError
-from ghost.lab import RunningLab, lab_behind_az
+from ghost.lab import RunningLab, lab_behind_az, lab_programs
 from ghost.providers import VENDORS
 from ghost.records import SystemClock, is_locked, new_command_id
 from ghost.shell import HitlDecision, Programs, SafeExecShell, missing_sandbox

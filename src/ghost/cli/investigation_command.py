@@ -37,12 +37,11 @@ from ghost.cli.report_command import rendered
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, option_of, shortened, workspace_of
-from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, GhostError, LoginError, SessionError, UsageError
-from ghost.lab import load_case
+from ghost.lab import lab_programs, load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
 from ghost.shell import SafeExecShell, missing_sandbox
 from ghost.text import map_text

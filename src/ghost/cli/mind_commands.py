@@ -20,12 +20,22 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ghost.cli.session_memory import opened_memory
 from ghost.cli.session_records import open_workspace
 from ghost.cli.terminal import to_stdout
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, UsageError
-from ghost.mind import Event, Filter, Hit, Kind, MemoryType, Query, QueryStatus, Stimulus, StreamOfConsciousness
+from ghost.mind import (
+    Event,
+    Filter,
+    Hit,
+    Kind,
+    MemoryType,
+    Query,
+    QueryStatus,
+    Stimulus,
+    StreamOfConsciousness,
+    opened_memory,
+)
 from ghost.records import SystemClock, elapsed, private_dir
 from ghost.scraper import plan_from
 from ghost.server import opened_engine

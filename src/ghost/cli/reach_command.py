@@ -14,12 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ghost.cli.session_records import REACH
-from ghost.cli.shell_options import lab_programs
 from ghost.cli.shown_reads import shown_reads
 from ghost.cli.terminal import to_stdout
 from ghost.config import Settings
 from ghost.errors import UsageError
-from ghost.lab import RunningLab, lab_behind_az, load_case
+from ghost.lab import RunningLab, lab_behind_az, lab_programs, load_case
 from ghost.lab import start as start_lab
 from ghost.net import NOT_SHOWN, Fault, Flow, Network, Reach, ReachQuestion, Walk, name_of, reach_of
 from ghost.records import SystemClock, new_command_id

@@ -7,8 +7,7 @@ A private session neither asks nor leaves anything: what it knows are placeholde
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,27 +19,13 @@ from ghost.cli.command_words import shortened
 from ghost.cli.narration import Narration
 from ghost.config import Settings
 from ghost.errors import GhostError
-from ghost.mind import Hint, LongTermMemory, open_store, recall, remember
-from ghost.records import SystemClock
+from ghost.mind import Hint, opened_memory, recall, remember
 from ghost.text import visible
 
 NOT_EVIDENCE = (
     "Memory of earlier investigations follows. It says where to look first; it is not evidence, the network may differ "
     "now, and an id of a memory cannot be cited."
 )
-
-
-@contextmanager
-def opened_memory(settings: Settings) -> Iterator[LongTermMemory]:
-    """Raises `StoreError` where the store cannot be opened, `ConfigurationError` where a setting is wrong."""
-    from ghost.providers import embeddings
-
-    provider = embeddings(settings)
-    store = open_store(settings, provider.name, provider.dim)
-    try:
-        yield LongTermMemory(store, provider, SystemClock())
-    finally:
-        store.close()
 
 
 class SessionMemory:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ghost.cli.shell_options import ShellPrograms, error_text, lab_programs
+from ghost.cli.shell_errors import error_text
 from ghost.config import Settings
 from ghost.records import SystemClock, new_command_id
 from ghost.shell import HitlCallback, HitlDecision, missing_sandbox
@@ -22,6 +22,7 @@ from ghost.shell import explain as explained
 from ghost.text import visible
 
 if TYPE_CHECKING:
+    from ghost.lab import ShellPrograms
     from ghost.shell import SafeExecShell
 
 _FAILED = 1
@@ -111,7 +112,7 @@ def _programs_of_lab_in_environment() -> ShellPrograms:
     """Programs of the lab that AZURE_CONFIG_DIR points to; empty without a lab."""
     if "AZURE_CONFIG_DIR" not in os.environ:
         return {}
-    from ghost.lab import lab_behind_az
+    from ghost.lab import lab_behind_az, lab_programs
 
     return lab_programs(lab_behind_az())
 

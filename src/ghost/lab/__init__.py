@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from ghost.lab.scenario_checks import Finding, findings
     from ghost.lab.scenario_schema import schema_of_scenarios
+    from ghost.lab.shell_programs import ShellPrograms, lab_programs
     from ghost.lab.truth import Fault, Symptom, Truth
     from ghost.lab.world import World
     from ghost.lab.world_validation import world_from_dict
@@ -47,6 +48,7 @@ __all__ = [
     "RunningEmulator",
     "RunningLab",
     "Scenario",
+    "ShellPrograms",
     "Symptom",
     "TapeScenario",
     "Truth",
@@ -56,6 +58,7 @@ __all__ = [
     "headlines",
     "in_foreground",
     "lab_behind_az",
+    "lab_programs",
     "load_case",
     "load_scenario",
     "read_scenario",
@@ -87,6 +90,7 @@ _MODULES = {
     "RunningEmulator": "ghost.lab.arm.emulator_state",
     "RunningLab": "ghost.lab.launchers",
     "Scenario": "ghost.lab.scenario",
+    "ShellPrograms": "ghost.lab.shell_programs",
     "Symptom": "ghost.lab.truth",
     "TapeScenario": "ghost.lab.scenario",
     "Truth": "ghost.lab.truth",
@@ -97,6 +101,7 @@ _MODULES = {
     "findings": "ghost.lab.scenario_checks",
     "in_foreground": "ghost.lab.background_labs",
     "lab_behind_az": "ghost.lab.background_labs",
+    "lab_programs": "ghost.lab.shell_programs",
     "load_case": "ghost.lab.scenario",
     "load_scenario": "ghost.lab.scenario",
     "read_scenario": "ghost.lab.scenario",

@@ -20,7 +20,7 @@ from ghost.mind.investigation_memories import INVESTIGATION, Finding, Finished, 
 from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
 from ghost.mind.sources import TaskSource
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
-from ghost.mind.store_selection import open_store
+from ghost.mind.store_selection import open_store, opened_memory
 from ghost.mind.stream import StreamOfConsciousness
 from ghost.mind.working_memory import WorkingMemory
 
@@ -62,6 +62,7 @@ __all__ = [
     "Weights",
     "WorkingMemory",
     "open_store",
+    "opened_memory",
     "recall",
     "remember",
 ]

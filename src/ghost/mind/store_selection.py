@@ -1,11 +1,16 @@
-"""Selection of the store: PostgreSQL if `GHOST_DATABASE_URL` is set, else a SQLite file."""
+"""Selection of the store: PostgreSQL if `GHOST_DATABASE_URL` is set, else a SQLite file; memory in it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
 from ghost.mind.encryption import seal_of
+from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.store import MemoryStore
+from ghost.records import SystemClock
 
 
 def open_store(settings: Settings, embeddings_name: str, dim: int) -> MemoryStore:
@@ -26,3 +31,16 @@ def open_store(settings: Settings, embeddings_name: str, dim: int) -> MemoryStor
     from ghost.mind.postgres_store import PostgresStore
 
     return PostgresStore(settings.database_url.get_secret_value(), embeddings_name, dim)
+
+
+@contextmanager
+def opened_memory(settings: Settings) -> Iterator[LongTermMemory]:
+    """Raises `StoreError` where the store cannot be opened, `ConfigurationError` where a setting is wrong."""
+    from ghost.providers import embeddings
+
+    provider = embeddings(settings)
+    store = open_store(settings, provider.name, provider.dim)
+    try:
+        yield LongTermMemory(store, provider, SystemClock())
+    finally:
+        store.close()

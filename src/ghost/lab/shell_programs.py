@@ -1,15 +1,13 @@
-"""Options and messages shared by commands that run something through the shell."""
+"""What puts a shell into a lab: arguments that replace the system's programs by the lab's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
-
-from ghost.text import visible
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from ghost.lab import RunningLab
+    from ghost.lab.launchers import RunningLab
 
 
 class ShellPrograms(TypedDict, total=False):
@@ -31,9 +29,3 @@ def lab_programs(lab: RunningLab | None, *, own_az: bool = True) -> ShellProgram
         "environment": lab.environment,
         "resolver": lab.resolver,
     }
-
-
-def error_text(response: Mapping[str, Any]) -> str:
-    """The shell's error as text, with its reason."""
-    words = str(response["error"]).replace("_", " ")
-    return f"{words}: {visible(str(response['message']))}" if response["message"] else words
