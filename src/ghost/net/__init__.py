@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ghost.net.az_changes import commands_for
     from ghost.net.az_undo import undo_for
     from ghost.net.balancing import LoadBalancer, PublicAddress
-    from ghost.net.change_log import is_change, met
+    from ghost.net.change_log import ACTIVITY_LOG, MAX_EVENTS, described_change, is_change, met, newest_changes
     from ghost.net.effective import InterfaceRoutes, groups_of, routes_of, tags_of
     from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
     from ghost.net.faults import Fault, explain
@@ -72,9 +72,11 @@ if TYPE_CHECKING:
     from ghost.net.walks import resolution_of, walk
 
 __all__ = [
+    "ACTIVITY_LOG",
     "FIRST_PUBLIC",
     "GUEST_SCRIPT",
     "HOST_ADDRESS",
+    "MAX_EVENTS",
     "NOT_SHOWN",
     "REFUSES_WITH",
     "AdminRules",
@@ -126,6 +128,7 @@ __all__ = [
     "commands_for",
     "covers_address",
     "default_rules",
+    "described_change",
     "dns_name",
     "evaluate_gates",
     "evaluate_group",
@@ -149,6 +152,7 @@ __all__ = [
     "name_of",
     "needed",
     "network_of",
+    "newest_changes",
     "owner_in",
     "parse_ports",
     "ports_to",
@@ -212,6 +216,10 @@ _MODULES = {
     "commands_for": "ghost.net.az_changes",
     "undo_for": "ghost.net.az_undo",
     "collect": "ghost.net.snapshot",
+    "ACTIVITY_LOG": "ghost.net.change_log",
+    "MAX_EVENTS": "ghost.net.change_log",
+    "described_change": "ghost.net.change_log",
+    "newest_changes": "ghost.net.change_log",
     "is_change": "ghost.net.change_log",
     "met": "ghost.net.change_log",
     "PrivateZones": "ghost.net.names",

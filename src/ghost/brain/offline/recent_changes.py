@@ -6,50 +6,43 @@ https://learn.microsoft.com/azure/azure-monitor/platform/activity-log
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ghost import net
-from ghost.brain.offline.azure_reads import Read, az
+from ghost.brain.offline.azure_reads import Read
 from ghost.brain.offline.case import Case, read
 from ghost.brain.offline.complaint import Complaint
 from ghost.brain.offline.steps import Steps
 from ghost.net import key, name_of
 
-MAX_EVENTS: Final = 1000
 MAX_STATED: Final = 8
-PROJECTION: Final = "{time:eventTimestamp,caller:caller,operation:operationName.value,resource:resourceId}"
-WORDS: Final = az(
-    *("monitor", "activity-log", "list", "--offset", "24h", "--max-events", str(MAX_EVENTS)),
-    query=f"{{entries:length(@),changes:[?status.value=='Succeeded'].{PROJECTION}}}",
-)
-_USER: Final = re.compile(r"(?<=^.).*(?=@)")
 
 
 def what_changed(case: Case, complaint: Complaint) -> Steps[None]:
     """State what was changed on the resources that the walks met, newest first."""
     (reading,) = yield from read(
-        case, "I read the recent changes.", Read(WORDS, "Changes of the last 24 hours, as a hint.")
+        case, "I read the recent changes.", Read(net.ACTIVITY_LOG, "Changes of the last 24 hours, as a hint.")
     )
     told = reading.row()
     if not isinstance(told.get("changes"), list):
         return
     path = _path(case, complaint)
-    rows = (row for row in told["changes"] if isinstance(row, dict) and net.is_change(row, path))
-    changes = _newest_of_each(row for row in rows if not _own_command(case, row))
+    rows = (row for row in told["changes"] if isinstance(row, dict) and not _own_command(case, row))
+    changes = net.newest_changes(rows, path)
     for row in changes[:MAX_STATED]:
         blamed = next((cause for cause in case.causes if _concerns(row, cause.resource, cause.rule)), None)
         pointer = f" It is the cause found here ({blamed.rule or name_of(blamed.resource)})." if blamed else ""
         case.state(
-            f"Changed in the last 24 h on the path of this traffic: {_described(row)}.{pointer}", *reading.audit_ids
+            f"Changed in the last 24 h on the path of this traffic: {net.described_change(row)}.{pointer}",
+            *reading.audit_ids,
         )
     if len(changes) > MAX_STATED:
         case.state(
             f"{len(changes) - MAX_STATED} older changes of the path are in the activity log.", *reading.audit_ids
         )
     if not changes and path:
-        newest = f" (of its newest {MAX_EVENTS} entries)" if told.get("entries") == MAX_EVENTS else ""
+        newest = f" (of its newest {net.MAX_EVENTS} entries)" if told.get("entries") == net.MAX_EVENTS else ""
         case.state(f"The activity log{newest} shows no change on the path in the last 24 h.", *reading.audit_ids)
 
 
@@ -62,30 +55,14 @@ def _path(case: Case, complaint: Complaint) -> frozenset[str]:
     return frozenset(key(each) for each in met if "/providers/" in each.casefold())
 
 
-def _own_command(case: Case, row: dict[str, Any]) -> bool:
+def _own_command(case: Case, row: Mapping[str, Any]) -> bool:
     """Return whether a command in a guest may be this investigation's own."""
-    name, is_command = name_of(key(str(row["resource"]))), "/runcommand/" in str(row["operation"]).casefold()
+    name, is_command = name_of(key(str(row.get("resource")))), "/runcommand/" in str(row.get("operation")).casefold()
     return is_command and any("run-command invoke" in each and name in each.casefold() for each in case.reads)
 
 
-def _newest_of_each(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    newest: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: str(row.get("time")), reverse=True):
-        newest.setdefault((key(str(row["resource"])), str(row["operation"]).casefold()), row)
-    return list(newest.values())
-
-
-def _concerns(row: dict[str, Any], resource: str, rule: str) -> bool:
+def _concerns(row: Mapping[str, Any], resource: str, rule: str) -> bool:
     """Return whether a change is of a blamed resource, or of the blamed rule in it."""
     changed = key(str(row["resource"]))
     within = changed.removeprefix(f"{key(resource)}/").split("/")
     return bool(resource) and (changed == key(resource) or (len(within) == 2 and within[1] == rule.casefold()))
-
-
-def _described(row: dict[str, Any]) -> str:
-    resource, time = str(row["resource"]), str(row.get("time") or "")
-    owner = resource.rpartition("/providers/")[2].split("/")
-    of = f" of {owner[2]}" if len(owner) > 3 else ""
-    caller = _USER.sub("...", str(row.get("caller") or "an unknown caller"))
-    operation = str(row["operation"]).partition("/")[2]
-    return f"{operation} of {name_of(resource)}{of} at {time[:16].replace('T', ' ')} UTC by {caller}"
