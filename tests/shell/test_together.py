@@ -22,8 +22,8 @@ PINGS = [f"ping -c 2 -i {wait} 127.0.0.1" for wait in ("0.9", "0.8", "0.7", "0.6
 LONG = [f"ping -c 30 -i 0.{n} 127.0.0.1" for n in range(5, 9)]
 
 
-def shell_in(place: Path, callback: Any = None) -> SafeExecShell:
-    return SafeExecShell("s1", callback, place, program_dirs=["/usr/bin", "/bin", "/usr/sbin", "/sbin"])
+def shell_in(place: Path, callback: Any = None, **options: Any) -> SafeExecShell:
+    return SafeExecShell("s1", callback, place, program_dirs=["/usr/bin", "/bin", "/usr/sbin", "/sbin"], **options)
 
 
 def requests(*commands: str) -> list[dict[str, Any]]:
@@ -112,6 +112,19 @@ def test_an_interruption_ends_all_and_each_is_on_record(tmp_path: Path) -> None:
     assert commands_on_record(tmp_path) == [(f"s1_{n:03d}", c, "interrupted") for n, c in enumerate(LONG, 1)]
     assert list(tmp_path.glob("*.intent.json")) == []
     assert shell.execute(requests("ss -tln")[0])["audit_id"] == "s1_005"
+
+
+def test_a_descriptor_ends_a_command_of_another_thread_until_it_is_read(tmp_path: Path) -> None:
+    cancelled, cancel = os.pipe()
+    shell = shell_in(tmp_path, cancelled=cancelled)
+    timer = threading.Timer(0.5, os.write, (cancel, b"x"))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        shell.execute_all(requests(*LONG))
+    timer.join()
+    assert commands_on_record(tmp_path) == [("s1_001", LONG[0], "interrupted")]
+    os.read(cancelled, 1)
+    assert shell.execute(requests("ss -tln")[0])["exit_code"] == 0
 
 
 def test_a_kill_leaves_an_intent_of_each(tmp_path: Path) -> None:

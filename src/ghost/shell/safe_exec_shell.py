@@ -78,6 +78,8 @@ class SafeExecShell:
     about others. Default: a person decides.
     `approve` is asked in place of `hitl_callback`, also about plans, and may allow a read for the session.
     `read_only`, or GHOST_READ_ONLY: nobody is asked, and what would ask is refused.
+    `cancelled`: a descriptor for who runs this shell in a thread, which no signal interrupts. While it can be read,
+    commands end with `KeyboardInterrupt`; one runs at a time.
 
     One process at a time runs the commands of a session: in a second one this raises `WorkspaceError`.
     """
@@ -102,6 +104,7 @@ class SafeExecShell:
         reads_only: Sequence[str | Path] | None = None,
         approve: Approve | None = None,
         read_only: bool = False,
+        cancelled: int | None = None,
     ) -> None:
         if not valid_session_id(session_id):
             raise UsageError(f"{session_id!r} is not a session id: use letters, digits, '_', '-' and '.', 100 at most")
@@ -126,6 +129,7 @@ class SafeExecShell:
         )
         self._warm_az = WarmAz()
         self._runner = runner
+        self._cancelled = cancelled
         self._resolver = resolver if resolver is not None else resolve_by_system
         self._placeholders = placeholders
         self._reads_only = tuple(map(Path, reads_only)) if reads_only is not None else None
@@ -224,7 +228,7 @@ class SafeExecShell:
 
     def _execute_all(self, requests: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         together: list[_Judged] = []
-        most = MOST_TOGETHER if self._runner is None else 1
+        most = MOST_TOGETHER if self._runner is None and self._cancelled is None else 1
         for request in requests:
             # Stage 1: classify
             judged = self._judged(request)
@@ -297,7 +301,9 @@ class SafeExecShell:
     ) -> tuple[list[_Finished | BaseException], KeyboardInterrupt | None]:
         """Run commands beside each other. An interrupt ends all of them; it is returned, since all may have ended."""
         if len(begun) < 2:
-            return [_caught(partial(self._run, each.outcome, each.timeout_seconds)) for each in begun], None
+            return [
+                _caught(partial(self._run, each.outcome, each.timeout_seconds, self._cancelled)) for each in begun
+            ], None
         interrupted = None
         results: list[_Finished | BaseException] = [KeyboardInterrupt()] * len(begun)
         cancelled, cancel = os.pipe()
