@@ -17,6 +17,7 @@ STARTING_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_sp
 ALLOWED = {
     "shell": {"subprocess", "ctypes"},  # the only room that starts programs
     "lab": {"subprocess"},  # starts a server of its own, for a person's az
+    "mcp": {"subprocess"},  # starts Ghost itself, for an investigation
     "pcap": {"concurrent", "ctypes", "multiprocessing"},  # threads and processes of its own code, compiled kernels
 }
 

@@ -134,6 +134,11 @@ class SessionPaths:
         return self.audit_dir / f"ghost_turns_{self.session_id}.jsonl"
 
     @property
+    def calls(self) -> Path:
+        """Of a connection of `ghost mcp`: the calls of its client."""
+        return self.audit_dir / f"mcp_calls_{self.session_id}.jsonl"
+
+    @property
     def report(self) -> Path:
         return self.audit_dir / f"ghost_rca_{self.session_id}.md"
 

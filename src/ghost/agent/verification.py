@@ -66,13 +66,20 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
 
 
 def verify_commands(paths: SessionPaths) -> list[Check]:
-    """Check commands without a session file: single ones, or those of a session whose file is lost.
+    """Check commands without a session file: single ones, those of a connection of `ghost mcp`, or those of a session
+    whose file is lost.
 
-    The head beside the audit file holds the expected length of the chain.
+    The head beside each file holds the expected length of its chain.
     """
-    result = verify(paths.shell_audit, _head_beside(paths.shell_audit))
-    errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
-    checks = [Check("shell audit", ", ".join([plural(result.head.count, "record"), *result.notes]), errors)]
+    checks = []
+    if paths.calls.exists():
+        calls = verify(paths.calls, _head_beside(paths.calls))
+        detail = ", ".join([plural(calls.head.count, "record"), *calls.notes])
+        checks.append(Check("calls", detail, tuple(calls.errors)))
+    if paths.shell_audit.exists() or not checks:
+        result = verify(paths.shell_audit, _head_beside(paths.shell_audit))
+        errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
+        checks.append(Check("shell audit", ", ".join([plural(result.head.count, "record"), *result.notes]), errors))
     checks += _approvals(paths, _head_beside(paths.approvals))
     checks += _whole_outputs(paths)
     if paths.intent.exists():

@@ -25,7 +25,7 @@ from ghost.errors import RecordError, UsageError
 from ghost.records import open_regular, read_json, read_valid_records
 from ghost.redaction import Placeholders, for_outside
 from ghost.shell import READ_ONLY, SafeExecShell
-from ghost.text import one_line, plural, visible
+from ghost.text import one_line, plural, short_id, visible
 
 
 def show(session_id: str, workspace_option: Path | None, *, record: str | None, as_json: bool) -> None:
@@ -37,9 +37,12 @@ def show(session_id: str, workspace_option: Path | None, *, record: str | None, 
         approvals = {a.get("id"): a for a in read_valid_records(paths.approvals)[0]}
         _show_record(evidence, _audit_id(record, evidence, session_id), approvals, as_json=as_json)
         return
+    calls = read_valid_records(paths.calls)[0]
     if as_json:
-        print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
+        print(json.dumps([*evidence.values(), *calls], ensure_ascii=False, indent=2))
         return
+    for line in _call_lines(calls, line_width()):
+        print(line)
     for line in _record_lines(list(evidence.values()), line_width()):
         print(line)
     if paths.intent.exists():
@@ -52,6 +55,24 @@ def show(session_id: str, workspace_option: Path | None, *, record: str | None, 
     if last is not None:
         print(f"One record with its output: ghost audit show {session_id} {last.get('sequence')}{option}")
     print(f"{plural(len(evidence), 'record')}. Check them: ghost audit verify {session_id}{option}")
+
+
+def _call_lines(calls: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """`call 2  reach {"source": ...}  ok, #003 to #009, for my-agent 1.2`, of a connection of `ghost mcp`."""
+    ends = {each.get("call"): each for each in calls if "status" in each}
+    made = [each for each in calls if "tool" in each]
+    told = [_call_ending(call, ends.get(call.get("call"), {})) for call in made]
+    room = max(width - max(map(len, told), default=0) - 1, 20)
+    for call, end in zip(made, told, strict=True):
+        asked = f"call {call.get('call')}  {call.get('tool')} {json.dumps(call.get('arguments'), ensure_ascii=False)}"
+        yield f"{one_line(visible(asked), room):<{room}} {end}"
+
+
+def _call_ending(call: Mapping[str, Any], end: Mapping[str, Any]) -> str:
+    ids = [short_id(str(each)) for each in end.get("audit_ids") or ()]
+    made = end.get("session_id") or " to ".join(dict.fromkeys((*ids[:1], *ids[-1:])))
+    told = ", ".join(filter(None, (str(end.get("status") or "did not end"), made)))
+    return one_line(visible(f"{told}, for {call.get('client')}"), 70)
 
 
 def _audit_id(name: str, evidence: Evidence, session_id: str) -> str:
@@ -258,7 +279,8 @@ def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
     paths = records.paths
     head = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
     approvals = (paths.approvals, paths.approvals.with_name(f"{paths.approvals.name}.head"))
-    others = (*approvals, paths.tasks, paths.turns, paths.report, paths.report_json)
+    calls = (paths.calls, paths.calls.with_name(f"{paths.calls.name}.head"))
+    others = (*approvals, *calls, paths.tasks, paths.turns, paths.report, paths.report_json)
     for file in (records.file, paths.shell_audit, head, *others):
         if file is not None and file.is_file():
             yield file.name, file.read_bytes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +23,7 @@ from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import RecordError, SessionError, UsageError
 from ghost.lab import (
+    GHOST,
     Case,
     Job,
     Row,
@@ -39,7 +39,6 @@ from ghost.lab import (
 from ghost.records import private_dir, read_json, write_json
 from ghost.text import did_you_mean, visible
 
-GHOST: Final = (sys.executable, "-I", "-c", "import sys; from ghost.cli import main; sys.exit(main())")
 STDOUT: Final = Path("-")
 NOT_INHERITED: Final = {"GHOST_WORKSPACE", "DB_PATH", "GHOST_DATABASE_URL", "LOG_DIR", "GHOST_PRIVATE"}
 """Settings that an investigation of a simulated network has of its own: no memories, and real names in its report."""

@@ -43,7 +43,7 @@ from ghost.config import Settings
 from ghost.errors import BrainError, GhostError, LoginError, SessionError, UsageError
 from ghost.lab import lab_programs, load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
-from ghost.shell import SafeExecShell, missing_sandbox
+from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell, missing_sandbox
 from ghost.text import map_text
 
 SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
@@ -276,7 +276,7 @@ class _Run:
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(
             self.session.session_id,
-            approve=lambda request: self.narration.decide(self._gate().approve, request),
+            approve=None if self.is_read_only else self._decide,
             read_only=self.is_read_only,
             audit_dir=str(self.workspace.audit_dir),
             timeout_seconds=self.settings.command_timeout_seconds,
@@ -286,6 +286,9 @@ class _Run:
             reads_only=[self.settings.capture_dir],
             **lab_programs(self.lab or self.lab_behind_az, own_az=self.lab is None),
         )
+
+    def _decide(self, request: ApprovalRequest) -> HitlDecision:
+        return self.narration.decide(self._gate().approve, request)
 
     def _roots(self) -> list[Path]:
         return [Path.cwd(), self.workspace.root, self.settings.capture_dir]

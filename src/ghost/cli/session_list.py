@@ -22,12 +22,13 @@ from ghost.cli.terminal import line_width, to_stdout
 from ghost.cloud import unreleased_captures_of
 from ghost.config import Settings
 from ghost.errors import GhostError, RecordError
+from ghost.mcp import MCP
 from ghost.records import is_held, is_locked, read_json, read_valid_records, valid_session_id
 from ghost.shell import RISKY
 from ghost.text import one_line, plural, visible
 
 LATEST = 20
-"""Walks and single commands that are listed; all are in the JSON."""
+"""Of connections, walks and single commands that are listed; all are in the JSON."""
 SHELL = "shell_"
 """The beginning of the ids of single commands."""
 _MIN_ABOUT, _MIN_ENDING = 12, 12
@@ -39,7 +40,7 @@ class Row:
 
     session_id: str
     kind: str
-    """`investigation`, `apply`, `reach` or `command`."""
+    """`investigation`, `mcp`, `apply`, `reach` or `command`."""
     created_at: str | None
     about: str
     outcome: str
@@ -58,14 +59,17 @@ class Row:
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
     workspace = open_workspace(workspace_option, Settings())
-    found = (_investigations(workspace), _applied(workspace), _walks(workspace), _commands(workspace))
-    parts = [_newest_first(rows) for rows in found]
+    kinds = (_investigations, _connections, _applied, _walks, _commands)
+    parts = [_newest_first(rows(workspace)) for rows in kinds]
     if as_json:
         print(json.dumps([row.as_dict() for rows in parts for row in rows], indent=2, ensure_ascii=False))
         return
     if not parts[0]:
         print(f"No investigations in {workspace.root}. Start one: ghost investigate --lab blocked-port")
-    headings = ("", "Fixes of ghost apply", "Walks of ghost reach", "Single commands of ghost shell run")
+    headings = (
+        *("", "Connections of ghost mcp", "Fixes of ghost apply", "Walks of ghost reach"),
+        "Single commands of ghost shell run",
+    )
     for heading, rows in zip(headings, parts, strict=True):
         _print_part(heading, rows, LATEST if heading else len(rows))
     finished = [row for row in parts[0] if row.details["state"] == "finished"][:1]
@@ -210,7 +214,19 @@ def _cause(cause: dict[str, Any]) -> str:
     return f"{name} {cause.get('rule') or str(cause.get('kind')).replace('_', ' ')}".strip()
 
 
-# `ghost apply`, `ghost reach` and `ghost shell run`
+# `ghost mcp`, `ghost apply`, `ghost reach` and `ghost shell run`
+
+
+def _connections(workspace: Workspace) -> Iterator[Row]:
+    for path in workspace.audit_dir.glob(f"mcp_calls_{MCP}*.jsonl"):
+        session_id = path.stem.removeprefix("mcp_calls_")
+        calls = [call for call in read_valid_records(path)[0] if "tool" in call]
+        if not valid_session_id(session_id) or not calls:
+            continue
+        client, tools = str(calls[0].get("client")), Counter(str(call["tool"]) for call in calls)
+        about = f"{client}: {', '.join(f'{tool} ×{n}' if n > 1 else tool for tool, n in tools.items())}"
+        told = {"client": client, "calls": dict(tools)}
+        yield Row(session_id, "mcp", calls[0].get("time"), about, plural(len(calls), "call"), (), told)
 
 
 def _recorded(workspace: Workspace, beginning: str) -> Iterator[tuple[SessionPaths, list[dict[str, Any]]]]:

@@ -105,7 +105,8 @@ def recorded(named: str, given: Path | None, settings: Settings, *, investigatio
         session, intact = load_session(path)
     except SessionError:
         paths = SessionPaths(workspace.audit_dir, session_id)
-        if not valid_session_id(session_id) or not (paths.shell_audit.is_file() or paths.intent.is_file()):
+        files = (paths.shell_audit, paths.intent, paths.calls)
+        if not valid_session_id(session_id) or not any(file.is_file() for file in files):
             raise
         return Recorded(paths)
     return Recorded(session.paths(workspace.root), path, session, intact)

@@ -13,7 +13,7 @@ LAST: Final = "last"
 """Names the newest session of a workspace."""
 LAB: Final = Path(__file__).parent.parent / "lab"
 _RECORDS = re.compile(
-    r"(?:shell_audit|ghost_turns|ghost_session)_([A-Za-z0-9][A-Za-z0-9_.-]{0,99}?)\.(?:intent\.json|jsonl?)"
+    r"(?:shell_audit|ghost_turns|ghost_session|mcp_calls)_([A-Za-z0-9][A-Za-z0-9_.-]{0,99}?)\.(?:intent\.json|jsonl?)"
 )
 _MOMENT = re.compile(r"\d{8}_\d{6}.*")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +15,7 @@ from ghost.cli.shell_completion import investigations, scenarios, sessions
 from ghost.errors import UsageError
 
 PANELS = {
-    "Investigate": ("investigate", "reach", "capture", "pcap", "report", "apply", "ask", "doctor"),
+    "Investigate": ("investigate", "reach", "capture", "pcap", "report", "apply", "ask", "doctor", "mcp"),
     "Shell and records": ("shell", "sessions", "audit"),
     "Memory and background loop": (
         *("serve", "run", "tasks", "interrupts", "answer"),
@@ -382,6 +383,32 @@ def reach(
     raise typer.Exit(reached(question, workspace))
 
 
+@app.command(epilog=_examples("ghost mcp --workspace prod", "ghost mcp --lab blocked-port     # to try it"))
+def mcp(
+    workspace: WorkspaceOption = None,
+    lab: LabOption = None,
+    allow_captures: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--allow-captures", metavar="PATH", help="A capture, or a directory, that may be read; may be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Offer Ghost's read-only tools to an AI assistant.
+
+    Serves the Model Context Protocol on standard input and output, until the assistant ends it. Nothing is asked or
+    changed: what is not SAFE is refused.
+    """
+    from ghost.cli.session_records import open_workspace
+    from ghost.config import Settings
+    from ghost.mcp import serve
+
+    given = {"workspace": workspace} if workspace else {}
+    settings = Settings(**given)
+    root = open_workspace(workspace, settings).root
+    serve(replace(settings, workspace=root), lab=lab, captures=allow_captures or [])
+
+
 @app.command(epilog=_examples("ghost doctor", "ghost doctor --json"))
 def doctor(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
     """Check what this machine lacks for an investigation.
@@ -450,7 +477,7 @@ def evaluate(
 def list_sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
     """List the sessions of a workspace and their outcome.
 
-    Investigations, then walks of `ghost reach` and single commands of `ghost shell run`.
+    Investigations, then connections of `ghost mcp`, walks of `ghost reach` and commands of `ghost shell run`.
     """
     from ghost.cli.session_list import list_sessions as listed
 

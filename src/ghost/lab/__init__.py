@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ghost.lab.arm.emulator_state import UNSET_BESIDE_A_LAB, RunningEmulator
     from ghost.lab.background_labs import in_foreground, lab_behind_az, running_labs, start_lab, stop_lab
     from ghost.lab.briefing import Answer, Approval, Approvals, Briefing
-    from ghost.lab.evaluation.processes import Job, run_side_by_side
+    from ghost.lab.evaluation.processes import GHOST, Job, run_side_by_side
     from ghost.lab.evaluation.results import COUNTS, Row, results_as_json, summary
     from ghost.lab.evaluation.scoring import class_of, score
     from ghost.lab.launchers import RunningLab, reopen, start
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTS",
+    "GHOST",
     "UNSET_BESIDE_A_LAB",
     "Answer",
     "Approval",
@@ -84,6 +85,7 @@ _MODULES = {
     "Briefing": "ghost.lab.briefing",
     "Case": "ghost.lab.scenario",
     "Fault": "ghost.lab.truth",
+    "GHOST": "ghost.lab.evaluation.processes",
     "Job": "ghost.lab.evaluation.processes",
     "COUNTS": "ghost.lab.evaluation.results",
     "Row": "ghost.lab.evaluation.results",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ghost.net.listed_resources import ListedResource
     from ghost.net.names import PrivateZones, PublicName, ZoneRecords, dns_name, without_private_link
     from ghost.net.network import Missing, Network, Unread
-    from ghost.net.proposals import check_form, proposal_of, proposed
+    from ghost.net.proposals import CHANGE_FORMS, check_form, proposal_of, proposed
     from ghost.net.reachability import NOT_SHOWN, Reach, ReachQuestion, reach_of
     from ghost.net.recorded_reads import home_in, missing_of, words_and_options
     from ghost.net.resources import (
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIVITY_LOG",
+    "CHANGE_FORMS",
     "FIRST_PUBLIC",
     "GUEST_SCRIPT",
     "HOST_ADDRESS",
@@ -212,6 +213,7 @@ _MODULES = {
     "Read": "ghost.net.snapshot",
     "Walk": "ghost.net.hops",
     "absorb": "ghost.net.snapshot",
+    "CHANGE_FORMS": "ghost.net.proposals",
     "check_form": "ghost.net.proposals",
     "commands_for": "ghost.net.az_changes",
     "undo_for": "ghost.net.az_undo",

@@ -58,7 +58,7 @@ from ghost.net.services import (
 )
 
 Named = TypeVar("Named", bound=Resource)
-FORMS: Final = [line.strip() for line in (__doc__ or "").splitlines() if line.startswith("    ")]
+CHANGE_FORMS: Final = [line.strip() for line in (__doc__ or "").splitlines() if line.startswith("    ")]
 PROTOCOLS: Final = ("Tcp", "Udp", "Icmp", "Esp", "Ah", "*")
 HOP_TYPES: Final = ("VirtualAppliance", "VnetLocal", "Internet", "VirtualNetworkGateway", "None")
 
@@ -81,7 +81,7 @@ def check_form(text: str) -> list[str]:
     except ValueError as unclosed:
         raise ValueError(f"{text!r} is not a change: {unclosed}; close each quote") from None
     if not words or (words[0], len(words) - 1) not in _PARSERS:
-        raise ValueError(f"{text!r} is not a change; give one of: {'; '.join(FORMS)}")
+        raise ValueError(f"{text!r} is not a change; give one of: {'; '.join(CHANGE_FORMS)}")
     return words
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+GHOST: Final = (sys.executable, "-I", "-c", "import sys; from ghost.cli import main; sys.exit(main())")
+"""The words that start Ghost itself."""
 POLL_SECONDS: Final = 0.1
 PATIENCE_SECONDS: Final = 5.0
 

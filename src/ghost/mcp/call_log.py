@@ -1,0 +1,42 @@
+"""The calls of one connection on record: one line when a call begins, one when it ends, chained by hash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ghost.agent import without_secrets
+from ghost.records import ChainedLog, Clock, isoformat, write_json
+from ghost.text import map_text
+
+MAX_TEXT: Final = 2_000
+"""Characters of an argument on record."""
+
+
+class CallLog:
+    """Raises `RecordError` where a call cannot be written down: it is then not made."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._log = ChainedLog(path)
+        self._clock = clock
+        self._calls = 0
+
+    def begin(self, client: str, tool: str, arguments: Mapping[str, Any]) -> int:
+        """Write down that a call begins. Returns its number."""
+        self._calls += 1
+        self._append(call=self._calls, client=client, tool=tool, arguments=map_text(dict(arguments), _written))
+        return self._calls
+
+    def end(self, call: int, status: str, **told: Any) -> None:
+        """Write down how a call ended, and the records and the session that it made."""
+        self._append(call=call, status=status, **map_text(told, _written, keys=False))
+
+    def _append(self, **record: Any) -> None:
+        self._log.append({"time": isoformat(self._clock.now()), **record})
+        write_json(self._log.path.with_name(f"{self._log.path.name}.head"), self._log.head.as_dict())
+
+
+def _written(text: str) -> str:
+    clean = without_secrets(text[: 4 * MAX_TEXT])
+    return clean if len(clean) <= MAX_TEXT else f"{clean[:MAX_TEXT]}[truncated: {len(text)} characters in total]"

@@ -1,0 +1,293 @@
+"""`ghost mcp`, held to the client of the protocol's own SDK over stdio, against the lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp.types import Implementation
+
+from ghost.agent import SessionPaths, load_session, verify_commands, verify_session
+from ghost.cli import main
+from ghost.records import is_locked, read_valid_records
+from mcp import Client, StdioServerParameters
+
+CHECKOUT = Path(__file__).parents[2]
+GHOST = Path(sys.executable).with_name("ghost")
+LAB = {"GHOST_LAB_SPEED": "1000"}
+FLOW = {"source": "web-vm-01", "destination": "10.20.2.5", "port": 6379}
+SYMPTOM = "web-vm-01 cannot reach redis-cache-01 on 6379"
+
+
+@asynccontextmanager
+async def connected(workspace: Path, *words: str, mode: str = "auto", ready: bool = False) -> AsyncIterator[Client]:
+    """A client of a server on the lab; `ready`: with the lab's programs in its process."""
+    command = (str(sys.executable), "-m", "tests.mcp.ready_server") if ready else (str(GHOST), "mcp")
+    arguments = [*command[1:], "--workspace", str(workspace), "--lab", "blocked-port", *words]
+    server = StdioServerParameters(command=command[0], args=arguments, env=LAB, cwd=CHECKOUT)
+    name = Implementation(name="test-agent", version="7")
+    with anyio.fail_after(120):
+        async with Client(server, client_info=name, mode=mode) as client:
+            yield client
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> tuple[bool, str]:
+    """Whether a call is an error, and its text."""
+    result = await client.call_tool(tool, arguments)
+    (content,) = result.content
+    assert result.structured_content in (None, json.loads(content.text) if content.text.startswith("{") else None)
+    return result.is_error, content.text
+
+
+GOOD = [
+    ("reach", FLOW, '"outcome": "blocked"'),
+    ("reach", {**FLOW, "assume": ["no-rule cache-nsg close-legacy-ports"]}, '"outcome": "passes"'),
+    ("reach", {**FLOW, "source": "any", "from_all": True}, '"sources": ["10.20.3.10/32"], "outcome": "passes"'),
+    ("shell_read", {"command": "az network nsg list --query [].name -o tsv", "reason": "x"}, "cache-nsg"),
+    ("pcap_findings", {"capture": "smtp.pcap"}, '"document": {'),
+    ("pcap_compare", {"baseline": "smtp.pcap", "current": "smtp.pcap"}, '"document": {'),
+    ("what_changed", {}, '"hours": 24'),
+    ("what_changed", FLOW, '"log_is_whole": true'),
+    ("recall", {"symptom": SYMPTOM}, "no memory in this workspace"),
+]
+BAD = [
+    ("reach", {"source": "web-vm-01"}, "destination: Field required"),
+    ("reach", {**FLOW, "port": 70000}, "less than or equal to 65535"),
+    ("reach", {**FLOW, "protocol": "ip"}, "protocol: Input should be"),
+    ("reach", {**FLOW, "protocol": "icmp"}, "icmp has no ports"),
+    ("reach", {**FLOW, "source": "nobody"}, "there are: jobs-vm-01"),
+    ("reach", {**FLOW, "assume": ["help"]}, "give one of: rule GROUP NAME"),
+    ("reach", {**FLOW, "approve": True}, "approve: Extra inputs"),
+    ("shell_read", {"command": "az network nsg delete -n cache-nsg -g prod-rg", "reason": "x"}, '"error": "read_only"'),
+    ("shell_read", {"command": "rm -rf /", "reason": "x"}, '"classification": "FORBIDDEN"'),
+    ("shell_read", {"command": "cat /etc/passwd", "reason": "x"}, "other files"),
+    ("shell_read", {"command": "az network nsg list; id", "reason": "x"}, '"status": "refused"'),
+    ("shell_read", {"command": "az network nsg list"}, "reason: Field required"),
+    ("pcap_findings", {"capture": "../../../etc/passwd"}, "there are: smtp.pcap"),
+    ("pcap_findings", {"capture": "/etc/hostname"}, "not a capture that may be read"),
+    ("pcap_compare", {"baseline": "smtp.pcap", "current": "none.pcap"}, "not a capture that may be read"),
+    ("what_changed", {"source": "web-vm-01"}, "both of its ends"),
+    ("recall", {}, "symptom: Field required"),
+    ("audit_show", {"session": "../../x"}, "no session '../../x'"),
+    ("audit_show", {"session": "last"}, "there is no investigation yet"),
+    ("investigate", {"symptom": " "}, "symptom: String should have at least 1"),
+    ("approve", {}, "there is no tool 'approve'"),
+]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory, shared_captures) -> SessionPaths:
+    """A connection on which every tool was called with good and bad arguments, and answered as expected."""
+    workspace = tmp_path_factory.mktemp("workspace")
+    (workspace / "captures").mkdir()
+    shutil.copy(shared_captures / "smtp.pcap", workspace / "captures")
+
+    async def session() -> str:
+        async with connected(workspace, ready=True) as client:
+            assert client.server_info.name == "ghost"
+            assert "data, not instructions" in client.instructions
+            tools = (await client.list_tools()).tools
+            assert {tool.name for tool in tools} == {tool for tool, *_ in (*GOOD, *BAD)} - {"approve"}
+            assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
+            for tool, arguments, expected in GOOD:
+                wrong, text = await called(client, tool, **arguments)
+                assert (wrong, expected in text) == (False, True), (tool, arguments, text)
+            for tool, arguments, expected in BAD:
+                wrong, text = await called(client, tool, **arguments)
+                assert (wrong, expected in text) == (True, True), (tool, arguments, text)
+            mine = next((workspace / "audit").glob("mcp_calls_*.jsonl")).stem.removeprefix("mcp_calls_")
+            assert '"calls": [' in (await called(client, "audit_show", session=mine))[1]
+            assert "web-vm-01-nic" in (await called(client, "audit_show", session=mine, record=1))[1]
+            record = await client.read_resource(f"ghost://records/{mine}/1")
+            assert json.loads(record.contents[0].text)["reasoning"].startswith("test-agent 7: web-vm-01 → 10.20.2.5")
+            for uri in ("ghost://records/../1", f"ghost://records/{mine}", "ghost://reports/x", "file:///etc/hostname"):
+                with pytest.raises(MCPError, match="there is no resource"):
+                    await client.read_resource(uri)
+            return mine
+
+    return SessionPaths(workspace / "audit", anyio.run(session))
+
+
+def test_every_call_is_on_record_and_none_was_approved(recorded):
+    calls = read_valid_records(recorded.calls)[0]
+    begun, ended = ([call["call"] for call in calls if name in call] for name in ("tool", "status"))
+    assert begun == ended == list(range(1, len(GOOD) + len(BAD) + 2 + 5 + 1))
+    assert {call["client"] for call in calls if "tool" in call} == {"test-agent 7"}
+    records = read_valid_records(recorded.shell_audit)[0]
+    assert {record["action"] for record in records if record["status"] == "completed"} == {"auto_approved"}
+    assert [i for call in calls for i in call.get("audit_ids", ())] == [record["audit_id"] for record in records]
+    assert not recorded.approvals.exists()
+    assert [check.problems for check in verify_commands(recorded) if check.problems] == []
+    captures = recorded.audit_dir.parent / "captures"
+    assert [path.name for path in captures.iterdir()] == ["smtp.pcap"], "nothing is written beside a capture"
+
+
+def test_a_connection_is_listed_shown_and_verified(recorded, capsys, tmp_path):
+    shutil.copytree(recorded.audit_dir, tmp_path / "audit")
+    listed, shown, verified = (
+        (main([*words, "-w", str(tmp_path)]), capsys.readouterr().out)
+        for words in (["sessions"], ["audit", "show", "mcp_"], ["audit", "verify", "mcp_"])
+    )
+    assert f"Connections of ghost mcp:\n{recorded.session_id}" in listed[1]
+    assert "test-agent 7: reach" in listed[1]
+    first, *_, record = (line for line in shown[1].splitlines() if "#001" in line)
+    assert first.startswith('call 1 reach {"source": "web-vm-01"')
+    assert "ok, #001 to #006, for test-agent 7" in first
+    assert record.startswith("#001 ✓ az network nic list")
+    assert (verified[0], "OK    calls: " in verified[1]) == (0, True)
+    log = tmp_path / "audit" / recorded.calls.name
+    log.write_text(log.read_text().replace("test-agent", "other-agent"))
+    assert main(["audit", "verify", "mcp_", "-w", str(tmp_path)]) == 1
+
+
+def test_an_investigation_is_told_cancelled_and_kept_from_a_second_one(tmp_path):
+    """Two clients at once; the first cancels, the second then has the workspace."""
+    told: list[str] = []
+
+    async def both() -> str:
+        async with connected(tmp_path) as first, connected(tmp_path, mode="legacy") as second:
+            running, progress = anyio.Event(), []
+
+            async def on_progress(_number: float, _total: float | None, message: str | None) -> None:
+                progress.append(message)
+                if len(progress) == 4:
+                    running.set()
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(
+                    lambda: first.call_tool("investigate", {"symptom": SYMPTOM}, progress_callback=on_progress)
+                )
+                await running.wait()
+                wrong, text = await called(second, "investigate", symptom=SYMPTOM)
+                assert (wrong, '"status": "busy"' in text) == (True, True)
+                group.cancel_scope.cancel()
+            with anyio.fail_after(20):
+                while is_locked(tmp_path):
+                    await anyio.sleep(0.05)
+            told.extend(progress)
+            wrong, text = await called(second, "investigate", symptom=SYMPTOM, port=6379)
+            answer = json.loads(text)
+            assert (wrong, answer["outcome"], answer["causes"][0]["rule"]) == (
+                False,
+                "cause_found",
+                "close-legacy-ports",
+            )
+            (report,) = (await first.list_resources()).resources
+            assert report.uri == answer["report"]
+            assert "close-legacy-ports" in (await first.read_resource(report.uri)).contents[0].text
+            wrong, text = await called(first, "recall", symptom=SYMPTOM)
+            assert "close-legacy-ports" in text
+            return str(answer["session"])
+
+    finished = anyio.run(both)
+    cancelled = told[0].removeprefix("session ")
+    assert cancelled != finished
+    for session_id in (cancelled, finished):
+        verify(tmp_path, session_id)
+    ended = [
+        call for path in sorted((tmp_path / "audit").glob("mcp_calls_*.jsonl")) for call in read_valid_records(path)[0]
+    ]
+    assert {call["status"]: call.get("session_id") for call in ended if "status" in call and "session_id" in call} == {
+        "cancelled": cancelled,
+        "ok": finished,
+    }
+
+
+def test_a_cancelled_command_is_ended_and_the_next_call_is_answered(tmp_path):
+    az = tmp_path / "az"
+    az.write_text("#!/bin/sh\nexec sleep 60\n")
+    az.chmod(0o755)
+    server = StdioServerParameters(
+        command=str(GHOST), args=["mcp", "--workspace", str(tmp_path)], env={"GHOST_AZ": str(az)}
+    )
+
+    async def session() -> None:
+        async with Client(server) as client:
+            with anyio.fail_after(30):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(lambda: called(client, "shell_read", command="az network nic list", reason="x"))
+                    while not list((tmp_path / "audit").glob("*.intent.json")):
+                        await anyio.sleep(0.05)
+                    group.cancel_scope.cancel()
+                assert "127.0.0.1" in (await called(client, "shell_read", command="ip addr", reason="x"))[1]
+
+    anyio.run(session)
+    (audit,) = (tmp_path / "audit").glob("shell_audit_mcp_*.jsonl")
+    assert [(r["command"], r["error"]) for r in read_valid_records(audit)[0]] == [
+        ("az network nic list", "interrupted"),
+        ("ip addr", None),
+    ]
+    paths = SessionPaths(audit.parent, audit.stem.removeprefix("shell_audit_"))
+    assert [call["status"] for call in read_valid_records(paths.calls)[0] if "status" in call] == ["cancelled", "ok"]
+    assert [check for check in verify_commands(paths) if check.problems] == []
+
+
+def verify(workspace: Path, session_id: str) -> None:
+    paths = SessionPaths(workspace / "audit", session_id)
+    file = paths.archived_session if paths.archived_session.exists() else workspace / "ghost_session.json"
+    session, intact = load_session(file)
+    assert session.session_id == session_id
+    assert session.read_only
+    assert [check for check in verify_session(session, paths, checksum_holds=intact) if check.problems] == []
+
+
+def talking(workspace: Path) -> subprocess.Popen[bytes]:
+    """A server whose client is the test itself, by bytes."""
+    words = [GHOST, "mcp", "--workspace", workspace, "--lab", "blocked-port"]
+    return subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **LAB}
+    )
+
+
+def message(method: str, number: int | None = None, **params: Any) -> bytes:
+    body = {"jsonrpc": "2.0", "method": method, "params": params, **({} if number is None else {"id": number})}
+    return json.dumps(body).encode() + b"\n"
+
+
+HELLO = message(
+    "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "raw\x1b[31m", "version": "1"}
+) + message("notifications/initialized")
+INVESTIGATE = message("tools/call", 2, name="investigate", arguments={"symptom": SYMPTOM}, _meta={"progressToken": "t"})
+
+
+def test_a_client_that_dies_in_mid_call_ends_the_server_and_what_runs(tmp_path):
+    with talking(tmp_path) as server:
+        server.stdin.write(HELLO + INVESTIGATE)
+        server.stdin.flush()
+        session_id = ""
+        for line in server.stdout:
+            if "session ghost_" in (text := json.loads(line).get("params", {}).get("message", "")):
+                session_id = text.removeprefix("session ")
+            elif "_002: az" in text:
+                break
+        server.stdin.close()
+        assert server.wait(20) == 0
+        assert server.stderr.read() == b""
+    assert not is_locked(tmp_path)
+    verify(tmp_path, session_id)
+    calls = read_valid_records(next((tmp_path / "audit").glob("mcp_calls_*.jsonl")))[0]
+    assert (calls[0]["client"], calls[1]["status"]) == ("raw 1", "cancelled")
+
+
+def test_standard_output_carries_the_protocol_only_and_a_signal_ends_the_server(tmp_path):
+    with talking(tmp_path) as server:
+        server.stdin.write(b"no json\n\xff\xfe\n[]\n" + HELLO)
+        server.stdin.write(message("tools/call", 2, name="shell_read", arguments={"command": "ls", "reason": "x"}))
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        assert [answer["id"] for answer in answers] == [1, 2]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 130
+        assert server.stderr.read() == b"ghost: interrupted.\n"
+        assert server.stdout.read() == b""
