@@ -47,6 +47,7 @@ LONGEST = (
     "test_end_to_end.py",
     "test_investigation_by_real_az.py",
     "test_investigations.py",
+    "test_protocol_server.py",
     "test_whole_capture.py",
 )
 

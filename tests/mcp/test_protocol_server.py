@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ from mcp.types import Implementation
 
 from ghost.agent import SessionPaths, load_session, verify_commands, verify_session
 from ghost.cli import main
+from ghost.config import Settings
+from ghost.mcp.connection import Connection
+from ghost.mcp.protocol_server import MAX_LINE, Desk, lines_of
+from ghost.net import ACTIVITY_LOG
+from ghost.pcap import main as pcap
 from ghost.records import is_locked, read_valid_records
 from mcp import Client, StdioServerParameters
 
@@ -86,12 +93,20 @@ BAD = [
 ]
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory, shared_captures) -> SessionPaths:
-    """A connection on which every tool was called with good and bad arguments, and answered as expected."""
-    workspace = tmp_path_factory.mktemp("workspace")
+def test_every_tool_with_good_and_bad_arguments_is_answered_and_on_record(tmp_path, shared_captures, capsys):
+    workspace = tmp_path
     (workspace / "captures").mkdir()
     shutil.copy(shared_captures / "smtp.pcap", workspace / "captures")
+    assert (
+        pcap(
+            [
+                str(shared_captures / "smtp.pcap"),
+                *(f"--{of}-dir={workspace / 'captures'}" for of in ("semantic", "report")),
+            ]
+        )
+        == 0
+    )
+    written = {path.name for path in (workspace / "captures").iterdir()}
 
     async def session() -> str:
         async with connected(workspace, ready=True) as client:
@@ -109,34 +124,39 @@ def recorded(tmp_path_factory, shared_captures) -> SessionPaths:
             mine = next((workspace / "audit").glob("mcp_calls_*.jsonl")).stem.removeprefix("mcp_calls_")
             assert '"calls": [' in (await called(client, "audit_show", session=mine))[1]
             assert "web-vm-01-nic" in (await called(client, "audit_show", session=mine, record=1))[1]
+            (findings,) = (await client.list_resources()).resources
+            assert findings.uri == "ghost://findings/smtp"
+            assert json.loads((await client.read_resource(findings.uri)).contents[0].text)[0]["kind"]
             record = await client.read_resource(f"ghost://records/{mine}/1")
             assert json.loads(record.contents[0].text)["reasoning"].startswith("test-agent 7: web-vm-01 → 10.20.2.5")
             for uri in ("ghost://records/../1", f"ghost://records/{mine}", "ghost://reports/x", "file:///etc/hostname"):
                 with pytest.raises(MCPError, match="there is no resource"):
                     await client.read_resource(uri)
+            assert {path.name for path in (workspace / "captures").iterdir()} == written, "no file is written"
             return mine
 
-    return SessionPaths(workspace / "audit", anyio.run(session))
+    recorded = SessionPaths(workspace / "audit", anyio.run(session))
+    check_records(recorded)
+    check_what_is_shown(recorded, capsys)
 
 
-def test_every_call_is_on_record_and_none_was_approved(recorded):
+def check_records(recorded: SessionPaths) -> None:
     calls = read_valid_records(recorded.calls)[0]
     begun, ended = ([call["call"] for call in calls if name in call] for name in ("tool", "status"))
-    assert begun == ended == list(range(1, len(GOOD) + len(BAD) + 2 + 5 + 1))
+    assert begun == ended == list(range(1, len(GOOD) + len(BAD) + 2 + 6 + 1))
     assert {call["client"] for call in calls if "tool" in call} == {"test-agent 7"}
     records = read_valid_records(recorded.shell_audit)[0]
     assert {record["action"] for record in records if record["status"] == "completed"} == {"auto_approved"}
     assert [i for call in calls for i in call.get("audit_ids", ())] == [record["audit_id"] for record in records]
     assert not recorded.approvals.exists()
     assert [check.problems for check in verify_commands(recorded) if check.problems] == []
-    captures = recorded.audit_dir.parent / "captures"
-    assert [path.name for path in captures.iterdir()] == ["smtp.pcap"], "nothing is written beside a capture"
 
 
-def test_a_connection_is_listed_shown_and_verified(recorded, capsys, tmp_path):
-    shutil.copytree(recorded.audit_dir, tmp_path / "audit")
+def check_what_is_shown(recorded: SessionPaths, capsys: Any) -> None:
+    workspace = str(recorded.audit_dir.parent)
+    capsys.readouterr()
     listed, shown, verified = (
-        (main([*words, "-w", str(tmp_path)]), capsys.readouterr().out)
+        (main([*words, "-w", workspace]), capsys.readouterr().out)
         for words in (["sessions"], ["audit", "show", "mcp_"], ["audit", "verify", "mcp_"])
     )
     assert f"Connections of ghost mcp:\n{recorded.session_id}" in listed[1]
@@ -146,9 +166,8 @@ def test_a_connection_is_listed_shown_and_verified(recorded, capsys, tmp_path):
     assert "ok, #001 to #006, for test-agent 7" in first
     assert record.startswith("#001 ✓ az network nic list")
     assert (verified[0], "OK    calls: " in verified[1]) == (0, True)
-    log = tmp_path / "audit" / recorded.calls.name
-    log.write_text(log.read_text().replace("test-agent", "other-agent"))
-    assert main(["audit", "verify", "mcp_", "-w", str(tmp_path)]) == 1
+    recorded.calls.write_text(recorded.calls.read_text().replace("test-agent", "other-agent"))
+    assert main(["audit", "verify", "mcp_", "-w", workspace]) == 1
 
 
 def test_an_investigation_is_told_cancelled_and_kept_from_a_second_one(tmp_path):
@@ -206,7 +225,18 @@ def test_an_investigation_is_told_cancelled_and_kept_from_a_second_one(tmp_path)
 
 def test_a_cancelled_command_is_ended_and_the_next_call_is_answered(tmp_path):
     az = tmp_path / "az"
-    az.write_text("#!/bin/sh\nexec sleep 60\n")
+    nsg = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/web-nsg"
+    rows = [
+        {
+            "time": f"2026-01-01T0{hour}:00:00Z",
+            "caller": "jane@example.com",
+            "operation": f"Microsoft.Network/networkSecurityGroups/{of}",
+            "resource": nsg,
+        }
+        for hour, of in enumerate(("write", "write", "read"), 1)
+    ]
+    log = json.dumps({"entries": 3, "changes": rows})
+    az.write_text(f"#!/bin/sh\ncase \"$*\" in *activity-log*) echo '{log}';; *) exec sleep 60;; esac\n")
     az.chmod(0o755)
     server = StdioServerParameters(
         command=str(GHOST), args=["mcp", "--workspace", str(tmp_path)], env={"GHOST_AZ": str(az)}
@@ -220,13 +250,15 @@ def test_a_cancelled_command_is_ended_and_the_next_call_is_answered(tmp_path):
                     while not list((tmp_path / "audit").glob("*.intent.json")):
                         await anyio.sleep(0.05)
                     group.cancel_scope.cancel()
-                assert "127.0.0.1" in (await called(client, "shell_read", command="ip addr", reason="x"))[1]
+                changed = json.loads((await called(client, "what_changed"))[1])
+                what = "networkSecurityGroups/write of web-nsg at 2026-01-01 02:00 UTC by j...@example.com"
+                assert changed["changes"] == [{"what": what, "resource": nsg}]
 
     anyio.run(session)
     (audit,) = (tmp_path / "audit").glob("shell_audit_mcp_*.jsonl")
     assert [(r["command"], r["error"]) for r in read_valid_records(audit)[0]] == [
         ("az network nic list", "interrupted"),
-        ("ip addr", None),
+        (shlex.join(ACTIVITY_LOG), None),
     ]
     paths = SessionPaths(audit.parent, audit.stem.removeprefix("shell_audit_"))
     assert [call["status"] for call in read_valid_records(paths.calls)[0] if "status" in call] == ["cancelled", "ok"]
@@ -291,3 +323,36 @@ def test_standard_output_carries_the_protocol_only_and_a_signal_ends_the_server(
         assert server.wait(20) == 130
         assert server.stderr.read() == b"ghost: interrupted.\n"
         assert server.stdout.read() == b""
+
+
+def test_a_call_that_cannot_be_put_on_record_is_not_made(tmp_path):
+    (tmp_path / "audit").write_text("in the way")
+    server = Desk(Connection(Settings(workspace=tmp_path), None, ())).server()
+
+    async def session() -> None:
+        async with Client(server) as client:
+            wrong, text = await called(client, "shell_read", command="ip addr", reason="x")
+            assert (wrong, "/audit" in text) == (True, True), text
+            with pytest.raises(MCPError, match="/audit"):
+                await client.read_resource("ghost://reports/ghost_1")
+
+    anyio.run(session)
+
+
+def test_lines_are_read_as_they_come_and_one_without_an_end_is_not_kept():
+    reading, writing = os.pipe()
+
+    async def read() -> list[str]:
+        return [line async for line in lines_of(reading)]
+
+    def write() -> None:
+        with suppress(BrokenPipeError):
+            for part in (b"one\ntwo", b"\n", *([bytes(1 << 16)] * (MAX_LINE // (1 << 16) + 2))):
+                os.write(writing, part)
+        os.close(writing)
+
+    endless = threading.Thread(target=write)
+    endless.start()
+    assert anyio.run(read) == ["one", "two"]
+    os.close(reading)
+    endless.join()

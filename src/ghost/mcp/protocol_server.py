@@ -47,7 +47,7 @@ def serve_stdio(settings: Settings, lab: str | None, captures: Sequence[Path]) -
     connection = Connection(settings, lab, captures)
     interrupted = False
     try:
-        interrupted = anyio.run(_serve, _Desk(connection).server())
+        interrupted = anyio.run(_serve, Desk(connection).server())
     except* BrokenPipeError:  # the client does not read any more
         pass
     if interrupted:
@@ -67,18 +67,23 @@ async def _serve(server: Server[Any]) -> bool:
 
     async with anyio.create_task_group() as group:
         group.start_soon(end_at_a_signal)
-        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _lines())) as (messages, answers):
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines_of(_own_input()))) as (messages, answers):
             await server.run(messages, answers, server.create_initialization_options())
         group.cancel_scope.cancel()
     return interrupted
 
 
-async def _lines() -> AsyncIterator[str]:
-    """Yield the lines of standard input. A wait for one can be cancelled; one that is too long ends the connection."""
+def _own_input() -> int:
+    """Return standard input as a descriptor of its own; what else reads standard input finds nothing there."""
     descriptor = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # what else reads standard input takes nothing from the client
+    os.dup2(nothing, 0)
     os.close(nothing)
+    return descriptor
+
+
+async def lines_of(descriptor: int) -> AsyncIterator[str]:
+    """Yield the lines of a pipe. A wait for one can be cancelled; one that is too long ends the connection."""
     left = b""
     while len(left) <= MAX_LINE:
         try:
@@ -93,7 +98,7 @@ async def _lines() -> AsyncIterator[str]:
             yield line.decode("utf-8", "replace")
 
 
-class _Desk:
+class Desk:
     """Answers the requests of one client."""
 
     def __init__(self, connection: Connection) -> None:
