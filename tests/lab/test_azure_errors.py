@@ -116,7 +116,7 @@ REFUSED = [  # a command, and Azure's code for what it comes to; no code where i
 
 def test_the_real_az_meets_locks_quotas_lost_answers_unknown_versions_and_missing_roles(tmp_path: Path) -> None:
     assert REAL is not None
-    hostile = tenant(locked=("/resourceGroups/prod-rg",), captures_per_region=1, lost_answers=1, roles=("Reader",))
+    hostile = tenant(locked=("/resourceGroups/prod-rg",), captures_per_region=1, lost_answers=1, roles=("Contributor",))
     with emulated(tmp_path / "lab", hostile, speed=20) as up:
 
         def az(command: str) -> real_az.Ran:
@@ -125,11 +125,11 @@ def test_the_real_az_meets_locks_quotas_lost_answers_unknown_versions_and_missin
         for command, code in REFUSED:
             ran = az(command)
             assert (ran.status, ran.error_code) == (int(code is not None), code), ran.err
-        containers = az("storage container list --account-name prodforensics01 --auth-mode login")
+        listed = az("storage blob list --account-name prodforensics01 -c captures --auth-mode login")
         roles = az(f"role assignment list --assignee {USER} --all --query [].roleDefinitionName").json
         extensions = az("vm show -g prod-rg -n web-vm-01 --query resources[].name").json
-    assert read_error(containers.err, containers.status).kind is ErrorKind.FORBIDDEN
-    assert (roles, extensions) == (["Reader"], ["AzureNetworkWatcherExtension"])
+    assert read_error(listed.err, listed.status).kind is ErrorKind.FORBIDDEN
+    assert (roles, extensions) == (["Contributor"], ["AzureNetworkWatcherExtension"])
 
 
 def test_a_read_that_is_throttled_is_repeated_and_one_that_is_forbidden_names_its_permission(tmp_path: Path) -> None:

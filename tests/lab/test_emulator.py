@@ -79,7 +79,7 @@ def test_storage_is_opened_by_its_own_token_or_a_signature_with_a_key(client: Cl
         allowed = {**headers, "Authorization": f"SharedKey prodforensics01:{signed}"}
         assert client.ask("GET", target, host, headers=allowed).status == 200
         assert client.ask("GET", f"{target}c", host, headers=allowed).status == 403, "the signature covers the query"
-    assert client.ask("GET", target, host).status == 403
+    assert client.ask("GET", target, host).status == 401
     assert client.ask("GET", target, host, headers={"Authorization": f"Bearer {client.token()}"}).status == 403
     assert client.blob("GET", target).status == 200
 

@@ -45,6 +45,8 @@ class LocalMachine:
     """With the length of its prefix: 192.168.1.23/24."""
     gateway: str
     dns_server: str
+    public_address: str = "198.51.100.23"
+    """From which Azure sees it."""
     interface: str = "eth0"
     mac: str = "3c:22:fb:4a:90:1e"
     sockets: tuple[Socket, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ghost.errors import LabError
+from ghost.lab.role_definitions import Role, built_in
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class TenantConditions:
     login_expires_after: int | None = None
     """Requests until the login expires; one is counted in every 4 s of the lab at least."""
     roles: tuple[str, ...] = ("Contributor", "Storage Blob Data Contributor")
-    """Of the login, on the subscription. Blobs are read by token only with one that begins with Storage Blob Data."""
+    """Of the login, on the subscription: names of Azure's built-in ones, and of `custom_roles`."""
+    custom_roles: tuple[Role, ...] = ()
     locked: tuple[str, ...] = ()
     """Ids, without the subscription, that have a lock against deletion: /resourceGroups/prod-rg."""
     captures_per_region: int | None = None
@@ -51,5 +53,11 @@ def check_tenant(tenant: TenantConditions, place: str) -> None:
         value = getattr(tenant, name)
         if value is not None and (value < least or (most is not None and value > most)):
             raise LabError(f"{place}.{name}: {value} is not {f'{least:g} to {most:g}' if most else f'{least} or more'}")
+    known = [role.name for role in (*built_in(), *tenant.custom_roles)]
+    for name in tenant.roles:
+        if name not in known:
+            raise LabError(
+                f"{place}.roles: {name!r} is neither built-in nor in custom_roles; known: {', '.join(known)}"
+            )
     if tenant.throttle == 1:
         raise LabError(f"{place}.throttle: 1 would answer every request with 429: give 2 or more, or 0 for none")

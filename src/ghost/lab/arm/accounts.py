@@ -10,7 +10,7 @@ from typing import Any
 
 from ghost.lab.arm.api_messages import Response, bad_request, group_not_found
 from ghost.lab.arm.request_routing import IN_GROUP, IN_SUBSCRIPTION, Call, route
-from ghost.lab.tenant import AZURE_TYPES, CREATED, Body, guid
+from ghost.lab.tenant import AZURE_TYPES, CREATED, Body
 from ghost.lab.world import ResourceGroup, World
 
 API_VERSIONS = ("2025-05-01", "2024-11-01", "2024-05-01", "2024-03-01", "2023-11-01", "2023-01-01", "2022-01-01")
@@ -115,47 +115,6 @@ def provider(call: Call) -> dict[str, Any]:
             }
             for kind in sorted(kinds)
         ],
-    }
-
-
-_AUTHORIZATION = "/providers/Microsoft.Authorization"
-
-
-@route("GET", f"{IN_SUBSCRIPTION}{_AUTHORIZATION}/roleAssignments", f"{IN_GROUP}{_AUTHORIZATION}/roleAssignments")
-def role_assignments(call: Call) -> dict[str, Any]:
-    """List the roles of the login, which it has on the subscription, for any filter."""
-    own, user = f"/subscriptions/{call.world.subscription.id}", guid(call.world.subscription.user)
-    return {
-        "value": [
-            {
-                "id": f"{own}{_AUTHORIZATION}/roleAssignments/{guid(f'{user}/{role}')}",
-                "name": guid(f"{user}/{role}"),
-                "type": "Microsoft.Authorization/roleAssignments",
-                "properties": {
-                    "roleDefinitionId": f"{own}{_AUTHORIZATION}/roleDefinitions/{guid(role)}",
-                    "principalId": user,
-                    "principalType": "User",
-                    "scope": own,
-                },
-            }
-            for role in call.lab.tenant.roles
-        ]
-    }
-
-
-@route("GET", f"{IN_SUBSCRIPTION}{_AUTHORIZATION}/roleDefinitions", f"{IN_GROUP}{_AUTHORIZATION}/roleDefinitions")
-def role_definitions(call: Call) -> dict[str, Any]:
-    own = f"/subscriptions/{call.world.subscription.id}"
-    return {
-        "value": [
-            {
-                "id": f"{own}{_AUTHORIZATION}/roleDefinitions/{guid(role)}",
-                "name": guid(role),
-                "type": "Microsoft.Authorization/roleDefinitions",
-                "properties": {"roleName": role, "type": "BuiltInRole", "assignableScopes": ["/"], "permissions": []},
-            }
-            for role in call.lab.tenant.roles
-        ]
     }
 
 

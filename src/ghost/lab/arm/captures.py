@@ -12,10 +12,13 @@ from urllib.parse import urlsplit
 
 from ghost.lab.arm import capture_filters, capture_life
 from ghost.lab.arm.api_messages import ArmError, Response, bad_request, resource_not_found
+from ghost.lab.arm.blob_store import containers
 from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, LARGEST_BYTES, LONGEST_SECONDS, START_DELAY, Capture
 from ghost.lab.arm.diagnostics import NETWORK, WATCHER, find_watcher, invalid_reference
 from ghost.lab.arm.operations import created, ended
 from ghost.lab.arm.request_routing import Call, route
+from ghost.lab.arm.storage_firewall import admits_subnet
+from ghost.lab.directory import LabDirectory
 from ghost.lab.tenant import etag_of, id_of
 from ghost.lab.world import Machine, StorageAccount, World
 
@@ -96,7 +99,7 @@ def create(call: Call) -> Response:
         "session_bytes": _number(properties, "totalBytesPerSession", 0, 4294967295, LARGEST_BYTES),
         "packet_bytes": _number(properties, "bytesToCapturePerPacket", 0, 4294967295, 0),
         "filters": _filters(properties),
-        **_storage(call.world, properties, vm, call.lab.clock.now()),
+        **_storage(call.lab, properties, vm, call.lab.clock.now()),
         "stopped": None,
         "full_after": None,
         "uploaded": False,
@@ -188,9 +191,9 @@ def _filters(properties: dict[str, Any]) -> list[list[str]]:
     return filters
 
 
-def _storage(world: World, properties: dict[str, Any], vm: Machine, now: datetime) -> dict[str, Any]:
+def _storage(lab: LabDirectory, properties: dict[str, Any], vm: Machine, now: datetime) -> dict[str, Any]:
     """Return account, container and blob, by URL or Azure's naming; or a file on the VM."""
-    place = _optional_object(properties, "storageLocation", dict)
+    world, place = lab.world, _optional_object(properties, "storageLocation", dict)
     storage_id, url, file = place.get("storageId"), place.get("storagePath"), place.get("filePath")
     if not storage_id and not file:
         raise bad_request("storageLocation needs a storageId or a filePath.")
@@ -198,7 +201,13 @@ def _storage(world: World, properties: dict[str, Any], vm: Machine, now: datetim
         return {"account": None, "container": None, "blob": None, "file": file, "error": None}
     account = _account(world, str(storage_id))
     container, blob = _destination(world, account, url, vm, now)
-    error = None if container in (*account.containers, DEFAULT_CONTAINER) else "StorageFailed"
+    body = world.documents.get(world.documents.id_of(f"storageAccounts/{account.name}"))
+    assert body is not None
+    nic = world.interface_of(vm.name)
+    home = world.virtual_network(nic.network)
+    subnet = world.resource_id(f"{NETWORK}/virtualNetworks/subnets", home.resource_group, home.name, nic.subnet)
+    exists = container in (*containers(lab, account), DEFAULT_CONTAINER)
+    error = None if exists and admits_subnet(body, subnet) else "StorageFailed"
     return {"account": account.name, "container": container, "blob": blob, "file": file, "error": error}
 
 

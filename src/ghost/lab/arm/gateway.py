@@ -15,11 +15,11 @@ from ghost.lab.arm.blob_service import BlobError
 from ghost.lab.arm.blob_store import account_keys, account_named
 from ghost.lab.arm.hostility import EXPIRED_LOGIN, is_logged_out
 from ghost.lab.arm.identity import Identity, endpoints
+from ghost.lab.arm.role_assignments import may_use_blobs
 from ghost.lab.arm.service_hosts import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
 from ghost.lab.arm.shared_key import signature
+from ghost.lab.arm.storage_firewall import admits_address
 from ghost.lab.directory import LabDirectory
-
-DATA_ROLE = "Storage Blob Data"
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,27 @@ class Gateway:
         return resource_manager.answer(self.lab, request)
 
     def _check_storage(self, name: str, request: Request) -> None:
-        authorization = request.headers.get("authorization", "")
+        """Raise `BlobError` as Azure does: first its firewall is asked, then who asks.
+
+        https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes
+        """
+        world, authorization = self.lab.world, request.headers.get("authorization", "")
+        account = account_named(world, name)
+        body = world.documents.get(world.documents.id_of(f"storageAccounts/{name}")) if account is not None else None
+        if body is not None and not admits_address(body, world.local.public_address):
+            raise BlobError(403, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+        if not authorization:
+            message = "Server failed to authenticate the request. Please refer to the information in the "
+            raise BlobError(401, "NoAuthenticationInformation", f"{message}www-authenticate header.")
         if self.identity.accepts(authorization, STORAGE_AUDIENCE):
-            if any(role.startswith(DATA_ROLE) for role in self.lab.tenant.roles):
+            if body is None or may_use_blobs(self.lab, body["id"], request):
                 return
             message = "This request is not authorized to perform this operation using this permission."
             raise BlobError(403, "AuthorizationPermissionMismatch", message)
-        account = account_named(self.lab.world, name)
-        for key in account_keys(self.lab.world, account) if account is not None else ():
+        if body is not None and body["properties"].get("allowSharedKeyAccess") is False:
+            message = "Key based authentication is not permitted on this storage account."
+            raise BlobError(403, "KeyBasedAuthenticationNotPermitted", message)
+        for key in account_keys(world, account) if account is not None else ():
             signed = signature(name, key, request.method, request.target, request.headers)
             if hmac.compare_digest(authorization.encode(), f"SharedKey {name}:{signed}".encode()):
                 return

@@ -1,6 +1,7 @@
 """The routing table of Azure Resource Manager: methods and paths with their functions.
 
-Paths as in Azure's documentation, with `{name}` for variable parts. Case-insensitive, like Azure.
+Paths as in Azure's documentation, with `{name}` for variable parts, and `{scope*}` for any number of them at the
+beginning. Case-insensitive, like Azure.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ghost.lab.world import World
 
 Handler = Callable[["Call"], "Response | dict[str, Any]"]
 
+ANY_SCOPE = "{scope*}"
 IN_SUBSCRIPTION = "/subscriptions/{subscription}"
 IN_GROUP = f"{IN_SUBSCRIPTION}/resourceGroups/{{group}}"
 
@@ -43,12 +45,15 @@ class Route:
 
     def match(self, method: str, segments: tuple[str, ...]) -> dict[str, str] | None:
         """Return the variable parts; None if the request does not match."""
+        if self.parts[0] == ANY_SCOPE and len(segments) >= len(self.parts):
+            end = len(segments) - len(self.parts) + 1
+            segments = ("/" + "/".join(segments[:end]), *segments[end:])
         if method != self.method or len(segments) != len(self.parts):
             return None
         values = {}
         for part, segment in zip(self.parts, segments, strict=True):
             if part.startswith("{"):
-                values[part[1:-1]] = segment
+                values[part.strip("{*}")] = segment
             elif part.casefold() != segment.casefold():
                 return None
         return values

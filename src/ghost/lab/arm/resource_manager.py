@@ -1,6 +1,6 @@
 """`answer`: Azure Resource Manager's response to a request, from the lab's world and state.
 
-`gateway` has authenticated the request; the world's `forbidden_actions` are checked here.
+`gateway` has authenticated the request; the roles of the login and the world's `forbidden_actions` are checked here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ghost.lab.arm import (
     monitor_metrics,
     resource_changes,
     resource_reads,
+    role_assignments,
 )
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response, subscription_not_found
 from ghost.lab.arm.hostility import check_unlocked, hinder, is_lost, paged
@@ -32,6 +33,7 @@ from ghost.lab.tenant import AZURE_TYPES, guid
 from ghost.lab.world import World
 
 SERVICES = (
+    role_assignments,
     accounts,
     activity_log,
     address_lists,
@@ -121,17 +123,20 @@ def _check_subscription(world: World, subscription: str) -> None:
 
 def _check_authorized(lab: LabDirectory, method: str, segments: tuple[str, ...]) -> None:
     action = action_of(method, segments)
-    for pattern in (*lab.world.forbidden_actions, *lab.tenant.forbidden_reads):
-        if fnmatchcase(action.casefold(), pattern.casefold()):
-            scope = "/" + "/".join(segments if method != "POST" else segments[:-1])
-            user = lab.world.subscription.user
-            raise ArmError(
-                403,
-                "AuthorizationFailed",
-                f"The client '{user}' with object id '{guid(user)}' does not have authorization to perform action "
-                f"'{action}' over scope '{scope}' or the scope is invalid. If access was recently granted, please "
-                "refresh your credentials.",
-            )
+    scope = "/" + "/".join(segments if method != "POST" else segments[:-1])
+    forbidden = (*lab.world.forbidden_actions, *lab.tenant.forbidden_reads)
+    if role_assignments.is_allowed(lab, action, scope) and not any(
+        fnmatchcase(action.casefold(), pattern.casefold()) for pattern in forbidden
+    ):
+        return
+    user = lab.world.subscription.user
+    raise ArmError(
+        403,
+        "AuthorizationFailed",
+        f"The client '{user}' with object id '{guid(user)}' does not have authorization to perform action "
+        f"'{action}' over scope '{scope}' or the scope is invalid. If access was recently granted, please "
+        "refresh your credentials.",
+    )
 
 
 def action_of(method: str, segments: tuple[str, ...]) -> str:
@@ -141,7 +146,7 @@ def action_of(method: str, segments: tuple[str, ...]) -> str:
     """
     folded = [segment.casefold() for segment in segments]
     if "providers" in folded:
-        parts = list(segments[folded.index("providers") + 1 :])
+        parts = list(segments[len(folded) - folded[::-1].index("providers") :])
         kind = "/".join([parts[0], *parts[1::2]])
     else:
         kind = "Microsoft.Resources/subscriptions" + ("/resourceGroups" if "resourcegroups" in folded else "")
