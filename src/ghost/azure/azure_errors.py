@@ -103,7 +103,8 @@ def read_error(stderr: str, exit_code: int | None = None) -> AzureError:
     message = error_message(stderr)
     coded = _CODED.match(message) or _REST.match(message)
     entra = _ENTRA.search(message)
-    code = coded[1] if coded else entra[1] if entra else None
+    storage = _STORAGE.search(stderr)
+    code = coded[1] if coded else entra[1] if entra else storage[1] if storage else None
     message = message[coded.end() :] if coded else message
     permission, wait = _PERMISSION.search(message), _WAIT.search(stderr)
     return AzureError(
@@ -128,7 +129,11 @@ _CODED = re.compile(r"\((\w+)\) ?")
 _REST = re.compile(r"""[A-Z][A-Za-z ]+\(\{"error": ?\{"code": ?"(\w+)", ?"message": ?\"""")
 """Of az rest."""
 _ENTRA = re.compile(r"\A(?:\d{3}, )?(AADSTS\d+): ")
-_REPETITION = re.compile(r"\n(?:Code: |Traceback \(|Trace ID: |Interactive auth|Run the command below|To re-auth)")
+_STORAGE = re.compile(r"^ErrorCode: ?(\w+)", re.MULTILINE)
+_REPETITION = re.compile(
+    r"\n(?:Code: |Traceback \(|Trace ID: |Interactive auth|Run the command below|To re-auth|RequestId:|ErrorCode:|"
+    r"Depending on your operation|If you want to change the default action)"
+)
 _PERMISSION = re.compile(r"perform action '(?P<action>[^']+)'(?: over scope '(?P<scope>[^']+)')?")
 _WAIT = re.compile(
     r"(?:Retry-After\W{1,3}|(?:again|retried|retry) (?:after|in) '?)(\d{1,5})\b'?(?:\s*(second|minute))?", re.IGNORECASE
