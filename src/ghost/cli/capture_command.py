@@ -214,18 +214,25 @@ class _Session:
                 raise UsageError(f"{named[:200]!r} is no resource id: give the machine's name, or its whole id")
             return {"id": named, "group": parts[4]}
         query = f"[?type=='{MACHINE}'].{{id:id,group:resourceGroup}}"
-        command = shlex.join(["az", "resource", "list", "-n", named, "--query", query, "-o", "json"])
-        response = self._shell.execute({"command": command, "reasoning": f"Which machine {named} is."})
-        if response["exit_code"] != 0:
-            raise GhostError(f"az did not list machines of this name: {error_of(command, response)}")
-        found: list[dict[str, str]] = json.loads(response["output"])
-        fitting = [row for row in found if group is None or row["group"].lower() == group.lower()] or found
+        found: list[dict[str, str]] = json.loads(self._listed("-n", named, "--query", query, "-o", "json"))
+        fitting = [row for row in found if group is None or row["group"].lower() == group.lower()]
         if len(fitting) == 1:
             return fitting[0]
-        if not fitting:
-            raise UsageError(f"az sees no virtual machine {named[:100]!r}: check the name and az account show")
-        groups = ", ".join(row["group"] for row in fitting[:5])
-        raise UsageError(f"{named} is in several groups: say which with -g: {groups}")
+        groups = ", ".join(row["group"] for row in found[:5]) + (", ..." if len(found) > 5 else "")
+        if fitting:
+            raise UsageError(f"{named} is in several groups: say which with -g: {groups}")
+        if found:
+            raise UsageError(f"{named} is not in group {str(group)[:100]}: say where with -g: {groups}")
+        names = self._listed("--resource-type", MACHINE, "--query", "join(' ',[].name)", "-o", "tsv")
+        near = did_you_mean(named, set(names.split()))
+        raise UsageError(f"az sees no virtual machine {named[:100]!r}: {near}check the name and az account show")
+
+    def _listed(self, *options: str) -> str:
+        command = shlex.join(["az", "resource", "list", *options])
+        response = self._shell.execute({"command": command, "reasoning": "Which machine is meant."})
+        if response["exit_code"] != 0:
+            raise GhostError(f"az did not list machines: {error_of(command, response)}")
+        return str(response["output"])
 
     def checked(self) -> list[Answer]:
         """Return the answers about the task and the other end of its path, which wait for each other."""
