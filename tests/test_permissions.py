@@ -73,7 +73,7 @@ vmss list-instances: Compute/virtualMachineScaleSets/virtualMachines/read
 vmss nic list: Compute/virtualMachineScaleSets/networkInterfaces/read
 """
 """What Azure's REST reference calls the operations behind each command."""
-OPTIONAL = re.compile(r"network watcher packet-capture (?!list)|storage blob |vm run-command ")
+OPTIONAL = re.compile(r"network watcher packet-capture (?!list)|storage blob |storage container create|vm run-command ")
 """What only the optional roles of docs/permissions.md allow, and a person approves."""
 
 
