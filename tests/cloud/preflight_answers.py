@@ -12,6 +12,7 @@ from .scripted import (
     CAPTURE,
     MACHINE,
     ROUTES,
+    SUBNET,
     broken,
     failed,
     group,
@@ -31,6 +32,12 @@ def machine(**fields: object) -> tuple[str, dict[str, Any]]:
 
 def account(**fields: object) -> tuple[str, dict[str, Any]]:
     return "storage account show", ran({**ACCOUNT, **fields})
+
+
+def admitted(subnet: str, nic: dict[str, Any] | None = None) -> tuple[str, Any]:
+    """An account whose firewall admits one subnet, and `nic show` of a machine in SUBNET."""
+    shown = ran({**ACCOUNT, "defaultAction": "Deny", "subnets": [subnet.upper()]})
+    return "storage account show|nic show ", lambda command: shown if "account" in command else nic or ran([SUBNET])
 
 
 def routes(*rows: str) -> tuple[str, dict[str, Any]]:
@@ -103,17 +110,38 @@ FAILURES: list[tuple[str, tuple[str, Any], Check, str, str]] = [
         (
             f"the account is closed: {fields}",
             account(**fields),
-            Check.ACCOUNT,
+            check,
             "the VM cannot store the capture there",
-            "az storage account network-rule add",
+            remedy,
         )
-        for fields in (
-            {"publicNetworkAccess": "Disabled"},
-            {"defaultAction": "Deny", "subnets": []},
-            {"defaultAction": "Deny", "subnets": None, "publicNetworkAccess": None},
-            {"publicNetworkAccess": "Disabled", "subnets": ["x"]},
+        for fields, check, remedy in (
+            ({"publicNetworkAccess": "Disabled"}, Check.ACCOUNT, "Enable its public network access"),
+            ({"defaultAction": "Deny", "subnets": []}, Check.SUBNET, "az storage account network-rule add"),
+            ({"defaultAction": "Deny", "subnets": None, "publicNetworkAccess": None}, Check.SUBNET, "network-rule add"),
+            (
+                {"publicNetworkAccess": "Disabled", "subnets": [SUBNET]},
+                Check.ACCOUNT,
+                "Enable its public network access",
+            ),
         )
     ],
+    (
+        "the account's firewall admits another subnet",
+        admitted(f"{SUBNET}-2"),
+        Check.SUBNET,
+        "does not admit web-vm-01's subnet",
+        f"az storage account network-rule add --account-name forensics --subnet {SUBNET}",
+    ),
+    (
+        "the roles do not tell, and blobs are not read",
+        (
+            "role assignment list|blob list .* --num-results",
+            failed("ERROR: You do not have the required permissions needed to perform this operation."),
+        ),
+        Check.BLOBS,
+        "your login has no data role",
+        "az role assignment create --assignee ana@contoso.com --role 'Storage Blob Data Contributor'",
+    ),
     (
         "there is no such account",
         ("storage account show", failed("ERROR: The storage account 'forensics' not found.", 3)),
@@ -145,7 +173,7 @@ FAILURES: list[tuple[str, tuple[str, Any], Check, str, str]] = [
             failed("ERROR: The request may be blocked by network rules of storage account. Please check network rule"),
         ),
         Check.STORAGE,
-        "Its firewall does not admit this machine",
+        "its firewall does not admit this machine",
         "az storage account network-rule add --account-name forensics --ip-address YOUR-PUBLIC-ADDRESS",
     ),
     (
@@ -247,7 +275,18 @@ UNKNOWNS: list[tuple[str, tuple[str, Any], Check, str]] = [
     ("a managed identity", ("az account show", ran({"name": "systemAssignedIdentity"})), Check.IDENTITY, "no user"),
     ("a reader of blobs", ("role assignment list", ran(["Storage Blob Data Reader"])), Check.ROLE, "cannot delete"),
     ("a custom role", ("role assignment list", ran(["Reader", "Capture Operators"])), Check.ROLE, "Capture Operators"),
-    ("certain subnets", account(defaultAction="Deny", subnets=["x"]), Check.ACCOUNT, "the VM's must be among them"),
+    (
+        "blobs that could not be listed",
+        ("role assignment list|blob list .* --num-results", failed("ERROR: (InternalServerError) x")),
+        Check.BLOBS,
+        "InternalServerError",
+    ),
+    (
+        "the subnet of a machine",
+        admitted(SUBNET, nic=failed("ERROR: (AuthorizationFailed) x")),
+        Check.SUBNET,
+        "Authoriz",
+    ),
     ("private", account(publicNetworkAccess="Disabled", privateEndpoints=["x"]), Check.ACCOUNT, "private endpoint"),
     *[
         (f"default route to {hop}", routes(ROUTES[0], route("0.0.0.0/0", hop, "User", "out")), Check.ROUTES, hop)

@@ -52,6 +52,7 @@ SUBSCRIPTION = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211"
 GROUP_ID = f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers"
 VM_ID = f"{GROUP_ID}/Microsoft.Compute/virtualMachines/web-vm-01"
 NIC_ID = f"{GROUP_ID}/Microsoft.Network/networkInterfaces/web-nic"
+SUBNET = f"{GROUP_ID}/Microsoft.Network/virtualNetworks/prod-vnet/subnets/prod-subnet"
 ACCOUNT_ID = f"{GROUP_ID}/Microsoft.Storage/storageAccounts/forensics"
 AGENT = {"name": "AzureNetworkWatcherExtension", "type": "Microsoft.Azure.NetworkWatcher.NetworkWatcherAgentLinux"}
 MACHINE: dict[str, Any] = {
@@ -127,6 +128,7 @@ HEALTHY: tuple[tuple[str, Answer], ...] = (
     ("packet-capture list", ran([])),
     ("az resource", ran([{"id": VM_ID, "name": "web-vm-01", "type": VM, "location": "eastus"}])),
     ("get-instance-view", ran(MACHINE)),
+    ("nic show ", ran([SUBNET])),
     ("az account show", ran({"name": "ana@contoso.com", "type": "user"})),
     ("storage account show", ran(ACCOUNT)),
     ("storage account list", ran({"own": "prodlogs", "open": "otherlogs prodlogs", "closed": ""})),

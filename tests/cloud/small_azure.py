@@ -34,6 +34,7 @@ COMMANDS_OF_A_LIFE = (
     *("resource list", "get-instance-view", "packet-capture list", "az account show", "storage account show"),
     *(
         "container exists",
+        "blob list",
         "show-effective-route-table",
         "list-effective-nsg",
         "packet-capture create",

@@ -240,7 +240,7 @@ def test_a_context_cannot_smuggle_lines_or_terminal_codes_into_a_prompt(desk: Ma
             "networkInterfaces",
         ),
         (("az resource", ran([{"type": VM, "location": "east us; rm"}])), "no usable region"),
-        (("container exists", failed("ERROR: You do not have the required permissions")), "required permissions"),
+        (("container exists", failed("ERROR: You do not have the required permissions")), "no data role"),
         (("container exists", broken("timeout")), "timeout"),
     ],
 )

@@ -162,6 +162,7 @@ VALUES = {
     "storage_account": "forensics",
     "storage_account_id": ACCOUNT_ID,
     "storage_container": "captures",
+    "capture_name": "ghost_web-vm-01_20250115T143200_k3x9",
     "storage_auth_mode": "login",
     "subscription": "3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211",
 }

@@ -12,7 +12,7 @@ import pytest
 from ghost.cloud.storage_choice import MAX_WITHOUT_CONTAINER
 
 from .conftest import MakeDesk
-from .scripted import ACCOUNT, SUBSCRIPTION, failed, ran, refused
+from .scripted import ACCOUNT, SUBNET, SUBSCRIPTION, failed, ran, refused
 
 NO_CONTAINER = ran({"exists": False})
 
@@ -68,7 +68,9 @@ def test_unfit_accounts_are_left_out_and_the_likeliest_is_tried_first(desk: Make
     response = d.capture(storage_account="*")
     assert tried(d) == ["down", "ccaptures", "bplain", "aclosed"]
     assert response["status"] == "task_failed"
-    assert response["error_detail"].startswith("No storage account of eastus can take the capture: down: Storage down/")
+    assert response["error_detail"].startswith(
+        "No storage account of eastus can take the capture: (1) down: Storage down/"
+    )
     assert response["error_detail"].endswith("name another: --storage-account")
     assert not d.shell.matching("create")
 
@@ -85,6 +87,28 @@ def test_of_three_hundred_accounts_the_list_is_short_and_the_first_that_can_is_u
     words = shlex.split(command)
     assert len(json.dumps(jmespath.search(words[words.index("--query") + 1], rows))) < 16_000
     assert {row["passed"] for row in response["preflight"]} == {True}
+
+
+def test_of_closed_accounts_the_one_that_admits_the_machines_subnet_and_this_machine_is_taken(desk: MakeDesk) -> None:
+    """Each other one is told with its own reason and remedy."""
+    subnets = {"acaptures": [f"{SUBNET}-2"], "bcaptures": [SUBNET.upper()], "ccaptures": []}
+    table = tenant(*(account(name, firewall="Deny") for name in subnets))
+    shown = table[1][1]
+
+    def closed(command: str) -> dict[str, Any]:
+        value = json.loads(shown(command)["output"])
+        return ran({**value, "defaultAction": "Deny", "subnets": subnets[shlex.split(command)[5]]})
+
+    response = desk(table[0], ("storage account show", closed)).capture(storage_account="*")
+    assert {row["check"]: row["passed"] for row in response["preflight"]}["subnet"] is True
+    blocked = failed("ERROR: The request may be blocked by network rules of storage account.", 1)
+    d = desk(table[0], ("storage account show", closed), ("container exists", blocked))
+    response = d.capture(storage_account="*")
+    for number, remedy in enumerate((f"--subnet {SUBNET}", "--ip-address YOUR-PUBLIC-ADDRESS", f"--subnet {SUBNET}")):
+        name = list(subnets)[number]
+        reason = response["error_detail"].partition(f"({number + 1}) {name}: ")[2].partition("; (")[0]
+        assert f"az storage account network-rule add --account-name {name} {remedy}" in reason
+    assert not d.shell.matching("create")
 
 
 @pytest.mark.parametrize(("count", "looked_at"), [(1, 1), (3, 3), (20, MAX_WITHOUT_CONTAINER)])

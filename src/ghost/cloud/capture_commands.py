@@ -110,6 +110,7 @@ def check(task: CaptureTask, row: CheckCommand) -> ShellCommand | str:
             "storage_account_id": task.storage_account_id,
             "principal": task.principal,
             "storage_container": task.storage_container,
+            "capture_name": task.capture_name,
             "storage_auth_mode": task.storage_auth_mode,
             "subscription": task.subscription,
         }

@@ -19,8 +19,10 @@ class Check(StrEnum):
     CAPTURES = "captures"
     IDENTITY = "identity"
     ACCOUNT = "account"
+    SUBNET = "subnet"
     ROLE = "role"
     STORAGE = "storage"
+    BLOBS = "blobs"
     ROUTES = "routes"
     GATES = "gates"
 
@@ -37,6 +39,10 @@ class CheckCommand:
     in_subscription: bool = False
     login_only: bool = False
     """Plays no part where the account is read with its key."""
+    needs: str | None = None
+    """The field of a task without which it plays no part."""
+    unless: Check | None = None
+    """The check that, passed, makes it superfluous."""
 
     def filled(self, known: Mapping[str, str | None]) -> list[str] | str:
         """Return the argument list, or the name of a missing fact."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ghost.azure import ErrorKind
@@ -26,7 +27,7 @@ from ghost.cloud.storage_route import STORAGE_PORT, PathVerdict, by_gates, by_ro
 from ghost.cloud.task import CaptureTask
 from ghost.cloud.task_events import Checked, Learned
 from ghost.net import groups_from_effective_nsg, routes_from_effective_table
-from ghost.text import one_line
+from ghost.text import one_line, plural
 
 _AGENT = re.compile(r"NetworkWatcherAgent(Linux|Windows)$|^AzureNetworkWatcherExtension$", re.IGNORECASE)
 NO_WATCHER = re.compile(
@@ -186,14 +187,27 @@ def _role(task: CaptureTask, reply: Reply) -> Checked:
         return Checked(Check.ROLE, None, "Storage Blob Data Reader fetches the capture, but cannot delete its blob")
     if custom := [name for name in names if name not in _ROLES_WITHOUT_DATA]:
         return Checked(Check.ROLE, None, one_line(f"whether {', '.join(custom[:3])} reads blobs is not known", 200))
-    grant = ["az", "role", "assignment", "create", "--assignee", task.principal or "", "--role", _DATA_ROLES[0]]
-    grant += ["--scope", task.storage_account_id or ""]
+    return _no_data_role(Check.ROLE, task, f" ({', '.join(sorted(set(names))) or 'no role'} cannot read blobs)")
+
+
+def _blobs(task: CaptureTask, reply: Reply) -> Checked:
+    """Judge a list of blobs: Azure asks whether the login may read them before it looks for the container."""
+    kind = reply.azure_error.kind if reply.azure_error is not None else None
+    if kind is ErrorKind.FORBIDDEN:
+        return _no_data_role(Check.BLOBS, task)
+    if reply.succeeded or kind is ErrorKind.NOT_FOUND:
+        return Checked(Check.BLOBS, True, "your login reads blobs there")
+    return Checked(Check.BLOBS, None, reply.detail)
+
+
+def _no_data_role(check: Check, task: CaptureTask, has: str = "") -> Checked:
+    grant = ["az", "role", "assignment", "create", "--assignee", task.principal or "YOUR-LOGIN", "--role"]
+    grant += [_DATA_ROLES[0], "--scope", task.storage_account_id or "ACCOUNT-ID", *in_subscription(task)]
     return Checked(
-        Check.ROLE,
+        check,
         False,
-        f"your login has no data role on storage account {task.storage_account} "
-        f"({', '.join(sorted(set(names))) or 'no role'} cannot read blobs), so the capture could not be fetched. Take "
-        f"one: {shlex.join([*grant, *in_subscription(task)])}; or use its key: --storage-auth key",
+        f"your login has no data role on storage account {task.storage_account}{has}, so the capture could not be "
+        f"fetched. An owner grants one: {shlex.join(grant)}; or use its key: --storage-auth key",
     )
 
 
@@ -230,19 +244,35 @@ def _account(task: CaptureTask, reply: Reply) -> Checked:
     if public in ("disabled", "securedbyperimeter") or closed:
         if private:
             return Checked(Check.ACCOUNT, None, "it is reached through a private endpoint", learned)
-        if public == "enabled" and account.get("subnets"):
-            return Checked(
-                Check.ACCOUNT, None, "its firewall admits certain subnets: the VM's must be among them", learned
-            )
-        return Checked(
-            Check.ACCOUNT,
-            False,
-            f"the firewall of storage account {task.storage_account} admits no subnet and it has no private endpoint, "
-            "so the VM cannot store the capture there. Admit the VM's subnet (az storage account network-rule add), "
-            "or name another account",
-            learned,
-        )
+        subnets = tuple(filter(None, map(usable_id, account.get("subnets") or [])))
+        if public == "enabled" and (subnets or task.network_interface):
+            learned = replace(learned, storage_is_closed=True, admitted_subnets=subnets)
+            return Checked(Check.ACCOUNT, True, f"its firewall admits {plural(len(subnets), 'subnet')}", learned)
+        return Checked(Check.ACCOUNT, False, _not_admitted(task, public, None), learned)
     return Checked(Check.ACCOUNT, True, "its firewall admits all networks", learned)
+
+
+def _subnet(task: CaptureTask, reply: Reply) -> Checked:
+    subnets = [each for each in _list(reply) or [] if usable_id(each)]
+    admitted = [subnet.lower() for subnet in task.admitted_subnets]
+    if any(subnet.lower() in admitted for subnet in subnets):
+        return Checked(Check.SUBNET, True, "the storage account's firewall admits it")
+    if admitted and not subnets:
+        return Checked(Check.SUBNET, None, why_not_listed(reply) if _list(reply) is None else "az names none")
+    return Checked(Check.SUBNET, False, _not_admitted(task, "enabled", next(iter(subnets), None)))
+
+
+def _not_admitted(task: CaptureTask, public: str, subnet: str | None) -> str:
+    """Return reason and remedy; a rule for a subnet works only where public network access is enabled."""
+    why = (
+        f"the firewall of storage account {task.storage_account} does not admit {task.target_name}'s subnet and it has "
+        "no private endpoint, so the VM cannot store the capture there."
+    )
+    if public != "enabled":
+        return f"{why} Enable its public network access for that subnet, or name another account"
+    add = ["az", "storage", "account", "network-rule", "add", "--account-name", task.storage_account]
+    add += ["--subnet", subnet or "SUBNET-ID", *in_subscription(task)]
+    return f"{why} Admit it, with the service endpoint Microsoft.Storage in the subnet: {shlex.join(add)}"
 
 
 def _region(account: Mapping[str, Any]) -> str | None:
@@ -260,7 +290,7 @@ def _endpoint(task: CaptureTask, account: Mapping[str, Any]) -> str | None:
 def _storage(task: CaptureTask, reply: Reply) -> Checked:
     place = f"{task.storage_account}/{task.storage_container}"
     if not reply.succeeded:
-        return Checked(Check.STORAGE, False, f"Storage {place} is not accessible: {reply.detail}{_remedy(task, reply)}")
+        return Checked(Check.STORAGE, False, f"Storage {place} is not accessible: {_why_not_accessible(task, reply)}")
     found = _object(reply)
     if found is not None and found.get("exists") is True:
         return Checked(Check.STORAGE, True, f"{place} exists")
@@ -275,19 +305,29 @@ def _storage(task: CaptureTask, reply: Reply) -> Checked:
     )
 
 
-def _remedy(task: CaptureTask, reply: Reply) -> str:
+def _why_not_accessible(task: CaptureTask, reply: Reply) -> str:
+    """Return the reason and the remedy: what az advises is long, and does not know how Ghost was asked."""
     kind = reply.azure_error.kind if reply.azure_error is not None else None
     if kind is ErrorKind.NETWORK_DOWN:
-        return ". There is no account of that name, or this machine cannot resolve it: correct the name"
+        return f"{reply.detail}. There is no account of that name, or this machine cannot resolve it: correct the name"
     if kind is ErrorKind.FIREWALL:
         admit = ["az", "storage", "account", "network-rule", "add", "--account-name", task.storage_account]
         admit += ["--ip-address", "YOUR-PUBLIC-ADDRESS", *in_subscription(task)]
-        return f". Its firewall does not admit this machine: {shlex.join(admit)}; or run Ghost in an admitted network"
+        why = f"its firewall does not admit this machine. Admit it: {shlex.join(admit)}"
+        return f"{why}; or run Ghost in an admitted network"
+    if kind is ErrorKind.FORBIDDEN and task.storage_auth_mode == "login":
+        return _no_data_role(Check.STORAGE, task).detail
+    if kind is ErrorKind.FORBIDDEN and reply.azure_error is not None and reply.azure_error.code in _NO_KEYS:
+        return "it takes no keys. Use your login: --storage-auth login"
     if kind is ErrorKind.FORBIDDEN:
-        if task.storage_auth_mode == "login":
-            return ". Take the role Storage Blob Data Contributor there, or ask with storage_auth_mode 'key'"
-        return ". Ask with storage_auth_mode 'login': the account may not allow keys"
-    return ""
+        return (
+            "your login may not read its keys (Microsoft.Storage/storageAccounts/listKeys/action). Use your login "
+            "itself: --storage-auth login"
+        )
+    return reply.detail
+
+
+_NO_KEYS = ("KeyBasedAuthenticationNotPermitted",)
 
 
 # --- the way from the VM to the account --------------------------------------------------------------------------
@@ -370,8 +410,10 @@ _JUDGES: dict[Check, Callable[[CaptureTask, Reply], Checked]] = {
     Check.CAPTURES: _captures,
     Check.IDENTITY: _identity,
     Check.ACCOUNT: _account,
+    Check.SUBNET: _subnet,
     Check.ROLE: _role,
     Check.STORAGE: _storage,
+    Check.BLOBS: _blobs,
     Check.ROUTES: _routes,
     Check.GATES: _gates,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, State
-from ghost.cloud.tool_responses import kept_warning
+from ghost.cloud.tool_responses import DETAIL_LIMIT, kept_warning
 from ghost.records import elapsed
 from ghost.text import one_line
 
@@ -27,7 +27,7 @@ def is_routine(announcement: str) -> bool:
 
 def block(first: str, *details: str) -> str:
     """Return one announcement: its head and indented details, without control characters."""
-    return _HEAD + _INDENT.join(one_line(line, 400) for line in (first, *details))
+    return _HEAD + _INDENT.join(one_line(line, DETAIL_LIMIT) for line in (first, *details))
 
 
 def new_task(task: CaptureTask) -> str:

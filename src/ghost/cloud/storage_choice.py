@@ -18,7 +18,7 @@ from ghost.cloud.task import CaptureTask, Outcome
 from ghost.cloud.transitions import Next, end
 from ghost.text import one_line, plural
 
-OF_ACCOUNT = frozenset({Check.ACCOUNT, Check.ROLE, Check.STORAGE})
+OF_ACCOUNT = frozenset({Check.ACCOUNT, Check.SUBNET, Check.ROLE, Check.STORAGE, Check.BLOBS})
 """The checks that another account may pass."""
 MAX_WITHOUT_CONTAINER = 5
 """Accounts that lack only the container, before it is offered to create it."""
@@ -71,6 +71,8 @@ def with_account(task: CaptureTask, names: tuple[str, ...]) -> CaptureTask:
         storage_location=None,
         storage_endpoint=None,
         storage_is_private=False,
+        storage_is_closed=False,
+        admitted_subnets=(),
         preflight=tuple(result for result in task.preflight if result.check not in OF_ACCOUNT),
     )
 
@@ -83,7 +85,7 @@ def after_failure(task: CaptureTask, event: task_events.Checked, at: datetime) -
     if event.container_missing:
         task = task.having(accounts_without_container=(*task.accounts_without_container, account))
     else:
-        task = task.having(unfit_accounts=(*task.unfit_accounts, f"{account}: {one_line(event.detail, 160)}"))
+        task = task.having(unfit_accounts=(*task.unfit_accounts, f"{account}: {one_line(event.detail, 600)}"))
     lacking = task.accounts_without_container
     if task.other_accounts and len(lacking) < MAX_WITHOUT_CONTAINER and not task.creates_container:
         return with_account(task, task.other_accounts)
@@ -94,5 +96,6 @@ def after_failure(task: CaptureTask, event: task_events.Checked, at: datetime) -
         return end(task, Outcome.FAILED, at, event.detail)[0]
     more = len(task.unfit_accounts) - _SHOWN
     others = f"; {plural(more, 'other account')}" if more > 0 else ""
-    detail = f"No storage account of {task.location} can take the capture: {'; '.join(task.unfit_accounts[:_SHOWN])}"
-    return end(task, Outcome.FAILED, at, f"{detail}{others}. Mend one, or name another: --storage-account")[0]
+    reasons = "; ".join(f"({n}) {why}" for n, why in enumerate(task.unfit_accounts[:_SHOWN], 1))
+    detail = f"No storage account of {task.location} can take the capture: {reasons}{others}"
+    return end(task, Outcome.FAILED, at, f"{detail}. Mend one, or name another: --storage-account")[0]

@@ -95,7 +95,7 @@ def _next_check(task: CaptureTask, made: Check | None, at: datetime) -> Next:
     for row in preflight.after(made, task.target_type):
         if row.check is Check.ACCOUNT and not task.storage_account:
             return task, storage_choice.list_accounts(task)
-        if row.login_only and task.storage_auth_mode != "login":
+        if not _plays_a_part(row, task):
             continue
         command = capture_commands.check(task, row)
         if isinstance(command, capture_commands.ShellCommand):
@@ -107,3 +107,11 @@ def _next_check(task: CaptureTask, made: Check | None, at: datetime) -> Next:
     # The plan is in the registry before the first resource exists: whatever happens next can be undone.
     task = to(task, State.APPROVED).having(cleanup_plan=capture_commands.cloud_cleanup(task))
     return task, capture_commands.creations(task)[0]
+
+
+def _plays_a_part(row: preflight.CheckCommand, task: CaptureTask) -> bool:
+    if row.login_only and task.storage_auth_mode != "login":
+        return False
+    if row.needs is not None and not getattr(task, row.needs):
+        return False
+    return not any(made.check is row.unless and made.passed for made in task.preflight)

@@ -200,6 +200,9 @@ class CaptureTask(_Record):
     storage_endpoint: Endpoint | None = None
     storage_is_private: bool = False
     """The account has a private endpoint."""
+    storage_is_closed: bool = False
+    """Its firewall admits certain subnets only: `admitted_subnets`."""
+    admitted_subnets: tuple[ResourceId, ...] = ()
     chooses_account: bool = False
     """Nobody named the account: those of the region are tried."""
     other_accounts: tuple[StorageAccount, ...] = ()

@@ -41,6 +41,8 @@ class Learned:
     storage_location: str | None = None
     storage_endpoint: str | None = None
     storage_is_private: bool | None = None
+    storage_is_closed: bool | None = None
+    admitted_subnets: tuple[str, ...] | None = None
     principal: str | None = None
 
 

@@ -10,6 +10,9 @@ from typing import Any
 from ghost.cloud.task import CaptureTask, CleanupStatus, Denial, Outcome, State
 from ghost.text import one_line, plural
 
+DETAIL_LIMIT = 3000
+"""Of characters: a reason holds a remedy for each of several storage accounts."""
+
 _POLLING = frozenset({State.APPROVED, State.PROVISIONING, State.WAITING})
 
 
@@ -121,7 +124,7 @@ def _result(task: CaptureTask) -> dict[str, Any] | None:
 def _message(task: CaptureTask, partner: CaptureTask | None) -> str:
     if task.active:
         return _progress(task, partner)
-    ending = _ENDINGS[task.outcome or Outcome.CANCELLED].format(target=task.target)
+    ending = _ENDINGS[task.outcome or Outcome.CANCELLED].format(target=task.target_name)
     if partner is not None and task.mode == "single_end_fallback":
         ending = (
             f"{(partner.pair_role or 'other').capitalize()} capture {partner.outcome or 'lost'}. "
@@ -144,9 +147,9 @@ def _progress(task: CaptureTask, partner: CaptureTask | None) -> str:
             return "Packet capture starting. Check back in ~5-10 seconds."
         case State.WAITING | State.APPROVED:
             status = task.capture_status or "not yet known"
-            return f"Packet capture running on {task.target}. Azure capture status: {status}."
+            return f"Packet capture running on {task.target_name}. Azure capture status: {status}."
         case State.COMPLETED:
-            other = f" ({partner.target})" if partner is not None else ""
+            other = f" ({partner.target_name})" if partner is not None else ""
             ends = ("Destination", "source") if task.pair_role == "destination" else ("Source", "destination")
             return (
                 f"{ends[0]} capture complete. Waiting for {ends[1]} capture{other} to finish before comparison "
@@ -159,7 +162,8 @@ def _progress(task: CaptureTask, partner: CaptureTask | None) -> str:
 def _detail(task: CaptureTask) -> str:
     if not task.error_detail:
         return ""
-    return one_line(task.error_detail, 600).rstrip(".") + "."
+    detail = one_line(task.error_detail, DETAIL_LIMIT).rstrip(".")
+    return f"{detail[:1].upper()}{detail[1:]}."
 
 
 def _stop_note(task: CaptureTask) -> str:
