@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ghost.errors import LoginError
+
 from .scripted import (
     ACCOUNT,
     MACHINE,
@@ -43,6 +45,17 @@ COMMANDS_OF_A_LIFE = (
     ),
     *("pcap-forensics", "packet-capture delete", "blob delete", "rm "),
 )
+# The same where nobody names an account, and neither of the region's two has the container: it is created in the first.
+TWO_ACCOUNTS = ("aaalogs", "bbblogs")
+_ACCOUNT = ("storage account show", "role assignment list", "container exists")
+COMMANDS_OF_A_CHOICE = (
+    *COMMANDS_OF_A_LIFE[:4],
+    "storage account list",
+    *_ACCOUNT * 3,
+    *("show-effective-route-table", "list-effective-nsg", "container create"),
+    *COMMANDS_OF_A_LIFE[COMMANDS_OF_A_LIFE.index("packet-capture create") :],
+)
+LIVES = {"named": COMMANDS_OF_A_LIFE, "chosen": COMMANDS_OF_A_CHOICE}
 
 
 class Killed(BaseException):
@@ -55,6 +68,10 @@ def _killed(_: dict[str, Any]) -> dict[str, Any]:
 
 def _broke(_: dict[str, Any]) -> dict[str, Any]:
     raise OSError("the shell lost its pipe")
+
+
+def _log_in(_: dict[str, Any]) -> dict[str, Any]:
+    raise LoginError("the login has expired: run az login, then --resume")
 
 
 @dataclass(frozen=True)
@@ -82,17 +99,27 @@ FAULTS = (
     Fault("garbage", lambda _: ran('{"name": [{}]} trailing'), True),
     Fault("other JSON", lambda _: ran([[], {"exists": "?", "name": 5}, None]), True),
     Fault("empty", lambda _: ran(""), True),
+    Fault("throttled", lambda _: failed("ERROR: (TooManyRequests) try again in 4 seconds"), False),
+    Fault(
+        "forbidden", lambda _: failed("ERROR: (AuthorizationFailed) no permission to perform action 'x/read'"), False
+    ),
+    Fault("cut", lambda reply: {**reply, "output_metadata": {"truncation_applied": True}}, True),
+    Fault("login expired", _log_in, False),
     Fault("the shell broke", _broke, False),
     Fault("the shell broke", _broke, True),
 )
 
 
 class SmallAzure(ScriptedShell):
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, life: str = "named") -> None:
         super().__init__()
+        self.accounts = TWO_ACCOUNTS if life == "chosen" else ()
+        """Those of the region, without a container yet; none: the one that is named, with it."""
+        self.containers: set[str] = set()
         self.captures: set[str] = set()
         self.blobs: set[str] = set()
         self.targets: dict[str, str] = {}
+        self.places: dict[str, str] = {}
         self.directory = directory
         self.fault_at: tuple[int, Fault] | None = None
         self.faulty_pattern: tuple[str, Fault] | None = None
@@ -137,8 +164,21 @@ class SmallAzure(ScriptedShell):
                 return ran([{"id": VM_ID, "type": VM, "location": "eastus"}])
             case ["az", "vm", "get-instance-view", *_]:
                 return ran(MACHINE)
+            case ["az", "account", "show", *_] if self.accounts:
+                return ran({"name": "ana@contoso.com", "type": "user"})
+            case ["az", "role", *_]:
+                return ran(["Storage Blob Data Contributor"])
+            case ["az", "storage", "account", "list", *_]:
+                return ran({"own": "", "open": " ".join(self.accounts), "closed": ""})
+            case ["az", "storage", "account", *_] if self.accounts:
+                return ran({**ACCOUNT, "endpoint": f"https://{name}.blob.core.windows.net/"})
             case ["az", "storage", "account", *_]:
                 return ran(ACCOUNT)
+            case ["az", "storage", "container", "create", *_]:
+                self.containers.add(options["--account-name"])
+                return ran()
+            case ["az", "storage", "container", *_] if self.accounts:
+                return ran({"exists": options["--account-name"] in self.containers})
             case ["az", "network", "nic", "show-effective-route-table", *_]:
                 return ran(ROUTES)
             case ["az", "network", "nic", "list-effective-nsg", *_]:
@@ -171,11 +211,12 @@ class SmallAzure(ScriptedShell):
             case "create":
                 self.captures.add(name)
                 self.targets[name] = VM_ID
+                self.places[name] = shlex.split(command)[shlex.split(command).index("--storage-path") + 1]
                 self.blobs.add(f"{name}.cap")
                 return created(command)
             case "show" if name in self.captures:
-                url = f"https://forensics.blob.core.windows.net/captures/{name}.cap"
-                return ran({"name": name, "target": self.targets[name], "storageLocation": {"storagePath": url}})
+                path = {"storagePath": self.places[name]}
+                return ran({"name": name, "target": self.targets[name], "storageLocation": path})
             case "show-status" if name in self.captures:
                 return status("Stopped")
             case "delete":

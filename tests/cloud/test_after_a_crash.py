@@ -7,17 +7,22 @@ from pathlib import Path
 import pytest
 
 from .scripted import CAPTURE, TASK, Desk
-from .small_azure import COMMANDS_OF_A_LIFE, KILLED_AFTER, KILLED_BEFORE, Fault, Killed, SmallAzure
+from .small_azure import KILLED_AFTER, KILLED_BEFORE, LIVES, Fault, Killed, SmallAzure
 
-ANALYSED = COMMANDS_OF_A_LIFE.index("pcap-forensics") + 1
-KILLS = [(at, fault) for at in range(1, len(COMMANDS_OF_A_LIFE) + 1) for fault in (KILLED_BEFORE, KILLED_AFTER)]
+KILLS = [
+    (life, at, fault)
+    for life, commands in LIVES.items()
+    for at in range(1, len(commands) + 1)
+    for fault in (KILLED_BEFORE, KILLED_AFTER)
+]
 
 
 def live(desk: Desk) -> None:
     """A whole capture, as a brain asks for it, from wherever it stands."""
     known = {task["task_id"] for task in desk.ask("list_tasks")["tasks"]}
     if TASK not in known:
-        desk.capture()
+        assert isinstance(desk.shell, SmallAzure)
+        desk.capture(storage_account="*" if desk.shell.accounts else "forensics")
     for _ in range(5):
         if desk.ask("check_task", task_id=TASK)["status"] != "task_pending":
             break
@@ -29,17 +34,20 @@ def azure(tmp_path: Path) -> SmallAzure:
     return SmallAzure(tmp_path)
 
 
-def test_the_count_of_commands_that_the_kills_cover_is_right(tmp_path: Path, azure: SmallAzure) -> None:
+@pytest.mark.parametrize("life", LIVES)
+def test_the_count_of_commands_that_the_kills_cover_is_right(tmp_path: Path, life: str) -> None:
+    azure = SmallAzure(tmp_path, life)
     live(Desk(tmp_path, azure))
-    assert (azure.since_start, azure.left) == (len(COMMANDS_OF_A_LIFE), set())
+    assert (azure.since_start, azure.left) == (len(LIVES[life]), set())
     commands = [r["command"] for r in azure.requests if not r["reasoning"].startswith("Left-overs:")]
-    assert all(part in command for part, command in zip(COMMANDS_OF_A_LIFE, commands, strict=True))
+    assert all(part in command for part, command in zip(LIVES[life], commands, strict=True))
 
 
-@pytest.mark.parametrize(("at", "kill"), KILLS)
+@pytest.mark.parametrize(("life", "at", "kill"), KILLS)
 def test_a_killed_capture_goes_on_in_the_same_session_to_its_end(
-    tmp_path: Path, azure: SmallAzure, at: int, kill: Fault
+    tmp_path: Path, life: str, at: int, kill: Fault
 ) -> None:
+    azure = SmallAzure(tmp_path, life)
     desk = Desk(tmp_path, azure)
     azure.fault_at = (at, kill)
     with pytest.raises(Killed):
@@ -50,13 +58,14 @@ def test_a_killed_capture_goes_on_in_the_same_session_to_its_end(
     response = desk.ask("check_task", task_id=TASK)
     assert (response["status"], response["state"]) == ("task_completed", "DONE")
     assert azure.left == set()
-    assert len([c for c in azure.commands if " create " in c]) <= 1
+    assert len([c for c in azure.commands if "packet-capture create " in c]) <= 1
 
 
-@pytest.mark.parametrize(("at", "kill"), KILLS)
+@pytest.mark.parametrize(("life", "at", "kill"), KILLS)
 def test_a_killed_capture_is_an_orphan_of_the_next_session_that_cleanup_removes(
-    tmp_path: Path, azure: SmallAzure, at: int, kill: Fault
+    tmp_path: Path, life: str, at: int, kill: Fault
 ) -> None:
+    azure = SmallAzure(tmp_path, life)
     desk = Desk(tmp_path, azure)
     azure.fault_at = (at, kill)
     with pytest.raises(Killed):
@@ -67,7 +76,7 @@ def test_a_killed_capture_is_an_orphan_of_the_next_session_that_cleanup_removes(
     assert not [c for c in azure.commands[commands:] if "delete" in c or c.startswith("rm")]
     orphans = desk.ask("list_tasks")["orphans"]
     assert [(o["kind"], o["task_id"], o["session_id"]) for o in orphans] == [
-        ("abandoned_task" if at <= ANALYSED else "needs_cleanup", TASK, "s1")
+        ("abandoned_task" if at <= LIVES[life].index("pcap-forensics") + 1 else "needs_cleanup", TASK, "s1")
     ]
     desk.ask("cleanup_task", task_id=TASK)
     desk.clock.sleep(180)
