@@ -1,4 +1,4 @@
-"""The arguments of the seven tools, and their public declarations for a model.
+"""The arguments of the tools, and their public declarations for a model.
 
 Every string and list is bounded: where a server decodes by grammar, an unbounded one never ends.
 """
@@ -260,7 +260,84 @@ class CompleteInvestigation(_Arguments):
     )
 
 
+class Check(_Sparse):
+    hypothesis_ids: HypothesisIds
+    again: bool = Field(False, description="Read anew what earlier checks read: the network may have changed since.")
+
+
+Source = Annotated[str, Field(min_length=1, max_length=300, description="Machine, interface or address; internet.")]
+Destination = Annotated[
+    str, Field(min_length=1, max_length=300, description="Machine, address, front end or DNS name.")
+]
+Protocol = Annotated[Literal["Tcp", "Udp", "Icmp"], Field(description="Default Tcp.")]
+Port = Annotated[int | None, Field(ge=1, le=65535, description="Destination port; leave out for Icmp.")]
+
+
+class FindEnds(Check):
+    """Find the traffic that words mean: each end resolved in the tenant, with where it comes from. `sure` is false and
+    `open_question` told where the words leave it open: ask the engineer, or choose a flow. Begin here.
+    """
+
+    text: str = Field(min_length=1, max_length=4000, description="The symptom, as the engineer put it.")
+    source: str = Field("", max_length=300, description="Stated beside the text; wins over it.")
+    destination: str = Field("", max_length=300, description="Stated beside the text.")
+    protocol: str = Field("", max_length=10, description="Stated beside the text.")
+    port: int | None = Field(None, ge=1, le=65535, description="Stated beside the text.")
+
+
+class CheckPath(Check):
+    """Walk traffic through what Azure decides, both ways, with the reads it needs: machines, security rules, routes,
+    peerings, names, endpoints, balancers. Tells causes (each with its correction, walked), layers and statements with
+    their records, as complete_investigation takes them. Rules are evaluated here, not by you.
+    """
+
+    source: Source
+    destination: Destination
+    protocol: Protocol = "Tcp"
+    port: Port = None
+
+
+class CheckName(Check):
+    """Resolve a DNS name as a machine would, and tell what is wrong with zones, links, records or private endpoints."""
+
+    source: Source
+    name: str = Field(min_length=1, max_length=253, description="DNS name: db.internal.example")
+
+
+class CheckLoadBalancer(Check):
+    """Walk traffic through a load balancer to its members, with the last hour's metrics of probes and translations."""
+
+    name: str = Field(min_length=1, max_length=300, description="Load balancer, or the address or name of a front end.")
+    source: str = Field("", max_length=300, description="Machine or address; internet. Leave out if not known.")
+    protocol: Protocol = "Tcp"
+    port: Port = None
+
+
+class CheckGuest(CheckPath):
+    """As check_path, with packet filter, listeners and routes read inside the Linux machines on the way. The engineer
+    is asked for each machine.
+    """
+
+
+class WhatChanged(CheckPath):
+    """Tell what was changed on the way of traffic in the last 24 hours. A change is a pointer, not a cause."""
+
+
+class ReadCapture(CheckPath):
+    """Judge a finished capture for the traffic: loss and where, resets, unanswered attempts, slow answers; or none."""
+
+    path: str = Field(min_length=1, max_length=1000, description="local_pcap_path of check_task's result.")
+    machine: str = Field(min_length=1, max_length=300, description="Where it was captured: app-vm-01")
+
+
 ARGUMENTS: Final[dict[str, type[_Arguments]]] = {
+    "find_ends": FindEnds,
+    "check_path": CheckPath,
+    "check_name": CheckName,
+    "check_load_balancer": CheckLoadBalancer,
+    "check_guest": CheckGuest,
+    "what_changed": WhatChanged,
+    "read_capture": ReadCapture,
     "run_shell_cmd": RunShellCmd,
     "capture_traffic": CaptureTraffic,
     "check_task": CheckTask,

@@ -1,4 +1,4 @@
-"""The seven tools of a brain: typed calls to the shell, the orchestrator or the session.
+"""The tools of a brain: typed calls to checks, the shell, the orchestrator or the session.
 
 A brain can reach nothing else. Arguments are validated first; a wrong call is returned as an error the brain can read.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
@@ -17,12 +18,14 @@ from ghost.agent.az_preflight import preflight
 from ghost.agent.completion import MAX_RETURNS, bounded_confidence, problems, settled_outcome
 from ghost.agent.conflicts import possible_conflicts
 from ghost.agent.denials import pivot_of, was_denied
+from ghost.agent.facts import CHANGES_NO_NETWORK, proofs_of
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
 from ghost.agent.session import Session
 from ghost.agent.tool_arguments import (
     ARGUMENTS,
     CancelTask,
     CaptureTraffic,
+    Check,
     CheckTask,
     CleanupTask,
     CompleteInvestigation,
@@ -30,7 +33,7 @@ from ghost.agent.tool_arguments import (
     RunShellCmd,
 )
 from ghost.agent.turns import with_real_values
-from ghost.brain import ToolCall, ToolResult
+from ghost.brain import CHECKS, Checks, ToolCall, ToolResult
 from ghost.errors import RecordError
 from ghost.records import Clock
 from ghost.shell import READ_ONLY, printed_output
@@ -51,6 +54,8 @@ class Orchestrator(Protocol):
 
 SHELL: Final = "run_shell_cmd"
 REPEATED_WITHIN_SECONDS: Final = 60
+MAX_FACTS: Final = 12
+"""Facts that one check tells."""
 NO_CAPTURE: Final = "The investigation is read-only, and a capture is created with an approval only."
 
 
@@ -87,7 +92,9 @@ class Tools:
         self._real = real
         self._reads: dict[str, _Read] = {}
         """Reads of Azure since the last command that may have changed something; none in a new process."""
+        self._checks = Checks()
         self._tools: dict[str, Callable[[Any], dict[str, Any]]] = {
+            **{name: partial(self._check, name) for name in CHECKS},
             SHELL: self._run_shell_cmd,
             "capture_traffic": self._capture_traffic,
             "check_task": self._check_task,
@@ -151,6 +158,43 @@ class Tools:
             mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))[:80]}: {e['msg'][:200]}" for e in invalid.errors()[:5])
             return {"status": "error", "error": "invalid_arguments", "message": f"{call.name}: {mistakes}"}
 
+    def _check(self, name: str, request: Check) -> dict[str, Any]:
+        """Make a check: each of its commands is run and put on record as if the brain had asked for it."""
+        if request.again:
+            self._reads.clear()
+            self._checks.forget()
+        stated = request.model_dump(exclude={"again", "hypothesis_ids"})
+        steps, made = self._checks.check(name, map_text(stated, self._real, keys=False)), list[ToolResult]()
+        try:
+            calls = next(steps)
+            while True:
+                results = self._results_of(calls)
+                made += results
+                calls = steps.send(results)
+        except StopIteration as ended:
+            told = ended.value
+        audit_ids = [str(each.result["audit_id"]) for each in made if each.result.get("audit_id")]
+        denied = next((each.result for each in made if was_denied(each.result)), None)
+        meta = CAPTURE.as_meta() if name == "read_capture" else tag_of({"command": "az "}).as_meta()
+        answer = {"status": "error" if "error" in told else "completed", **told, "shell_audit_ids": audit_ids}
+        if told.get("causes"):
+            proofs = proofs_of(self._evidence(), self._session.session_id)
+            answer["facts"] = [fact for cause in told["causes"] for fact in proofs.facts_about(cause)][:MAX_FACTS]
+        if denied is not None:
+            answer |= {"user_denied": True, "denial_reason": denied.get("denial_reason")}
+            meta["pivot_instruction"] = pivot_of(str(denied.get("command") or ""))
+        answer["_meta"] = meta | self._conflicts(audit_ids)
+        hidden: dict[str, Any] = map_text(answer, self._hide, keys=False)
+        return hidden
+
+    def _results_of(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        results: list[ToolResult] = []
+        while len(results) < len(calls):
+            rest = calls[len(results) :]
+            together = self.reads_together(rest)
+            results += self.call_together(rest[:together]) if together > 1 else [self.call(rest[0])]
+        return results
+
     def _run_shell_cmd(self, request: RunShellCmd) -> dict[str, Any]:
         """Run a command. A repeated read of Azure is answered from its record while nothing can have changed it."""
         mistake = preflight(request.command)
@@ -177,6 +221,8 @@ class Tools:
             meta["pivot_instruction"] = pivot_of(command)
         elif response.get("classification") == "RISKY":
             self._reads.clear()
+            if not command.startswith(CHANGES_NO_NETWORK):
+                self._checks.forget()
         elif command.startswith("az ") and response.get("status") == "completed" and response.get("exit_code") == 0:
             read = _Read(self._session.turn_count, self._clock.monotonic(), {**response, "_meta": meta})
             self._reads[command] = read

@@ -23,14 +23,16 @@ from ghost.brain.conversation import (
     Usage,
     UserMessage,
 )
-from ghost.brain.offline import OfflineBrain
+from ghost.brain.offline import CHECKS, Checks, OfflineBrain
 from ghost.brain.scripted import ScriptedBrain
 
 if TYPE_CHECKING:
     from ghost.providers import ChatServer
 
 __all__ = [
+    "CHECKS",
     "Brain",
+    "Checks",
     "MemoryNote",
     "Message",
     "OfflineBrain",

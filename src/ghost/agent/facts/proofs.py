@@ -157,6 +157,12 @@ class Proofs:
         limit = f"its flow walked again{f': {again.told}' if again.told else ''}"
         return Proof(checked=checked, limit=limit)
 
+    def facts_about(self, cause: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Return what the cited records tell of a cause's resource and rule, as a statement names facts."""
+        about = (fact for fact in self.facts(cause["audit_ids"]) if _is_of(fact, str(cause["resource"])))
+        ruled = (fact for fact in about if self._has_rule(fact, cause))
+        return [{"subject": "/".join(f.subject), "property": f.property, "value": f.value} for f in ruled][:MAX_TOLD]
+
     @property
     def is_masked(self) -> bool:
         return self._evidence.is_masked

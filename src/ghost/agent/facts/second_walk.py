@@ -41,7 +41,7 @@ from ghost.net import (
 )
 
 INTERNET: Final = ("internet", "the internet", "anyone", "outside")
-CHANGES_NO_NETWORK: Final = ("vm run-command", "network watcher", "storage")
+CHANGES_NO_NETWORK: Final = ("az vm run-command", "az network watcher", "az storage")
 """Beginnings of commands that ask first, and change nothing that a walk depends on."""
 _RUN: Final = "vm run-command invoke"
 
@@ -78,7 +78,7 @@ def network_of_records(evidence: Evidence, output: Callable[[str], str | None]) 
         elif command.startswith(_RUN):
             network = _with_guest(network, argv, audit_id, output)
         elif record.get("classification") == "RISKY":
-            network = network if command.startswith(CHANGES_NO_NETWORK) else Network()
+            network = network if " ".join(argv).startswith(CHANGES_NO_NETWORK) else Network()
         elif (text := output(audit_id)) is not None:
             home = home or home_in(text)
             if (missing := missing_of(argv, home)) is not None:

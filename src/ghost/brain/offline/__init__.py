@@ -3,6 +3,7 @@
 Calls the same tools as a model, with the same approvals, and executes nothing itself.
 """
 
+from ghost.brain.offline.checks import CHECKS, Checks
 from ghost.brain.offline.replay import OfflineBrain
 
-__all__ = ["OfflineBrain"]
+__all__ = ["CHECKS", "Checks", "OfflineBrain"]

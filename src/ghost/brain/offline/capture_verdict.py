@@ -95,13 +95,13 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     observed = _observed(wire)
     if any(explain(case.network, each.flow, source=each.source.interface or None) for each in observed):
         return observed
-    clean = yield from _captured_clean(wire, others)
+    clean = yield from judge_capture(wire, others)
     if clean and complaint.kind in DEGRADED and others:
         if known_capture(case, others[0], seconds) is None:
             case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
         again = yield from capture_at(case, others[0], str(candidate), seconds)
         if isinstance(again, Captured):
-            clean = yield from _captured_clean(judged(case, complaint, candidate, again), [])
+            clean = yield from judge_capture(judged(case, complaint, candidate, again), [])
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
     layer = case.layers.get("wire")
     if causes:
@@ -125,7 +125,7 @@ def _never_answered(finding: Row) -> bool:
     return finding.get("kind") == "slow_application" and (finding.get("measured") or {}).get("slow") == 0
 
 
-def _captured_clean(wire: Wire, others: list[str]) -> Steps[bool]:
+def judge_capture(wire: Wire, others: list[str]) -> Steps[bool]:
     """Return whether a capture holds the traffic and shows nothing that explains the complaint. `others`: machines at
     the other end, where it may be captured too.
     """

@@ -94,8 +94,8 @@ def _complete(
     """Conclude. `untested`: hypotheses that were registered; without traffic to examine there are none."""
     arguments: dict[str, Any] = {
         "outcome": outcome,
-        "causes": _structured(case, confidence),
-        "traffic": [_stated(flow) for flow in dict.fromkeys(traffic)][:MAX_TRAFFIC],
+        "causes": causes_of(case, confidence),
+        "traffic": [stated_flow(flow) for flow in dict.fromkeys(traffic)][:MAX_TRAFFIC],
         "confidence": confidence,
         "root_cause_summary": summary,
         "confirmed_hypotheses": [h for h, action in case.resolved.items() if action == "confirm"],
@@ -104,7 +104,7 @@ def _complete(
         "contradicted_hypotheses": sorted(case.contradicted),
         "recommended_actions": list(actions),
         "statements": [{"text": text, "audit_ids": list(ids)} for text, ids in _cause_first(case) if ids],
-        "coverage": [_coverage(case, layer) for layer in LAYERS],
+        "coverage": [coverage_of(case, layer) for layer in LAYERS],
     }
     case.notes = [note for note in case.notes if note.rstrip(".") not in summary]
     yield from run(
@@ -112,7 +112,7 @@ def _complete(
     )
 
 
-def _structured(case: Case, confidence: Confidence) -> list[dict[str, Any]]:
+def causes_of(case: Case, confidence: Confidence) -> list[dict[str, Any]]:
     """Return the causes whose kind is known, each once."""
     known: dict[tuple[str, ...], dict[str, Any]] = {}
     for cause in case.causes:
@@ -125,7 +125,7 @@ def _structured(case: Case, confidence: Confidence) -> list[dict[str, Any]]:
                 "resource": cause.resource,
                 "rule": cause.rule,
                 "direction": cause.direction,
-                "flow": _stated(flow, cause.port) if (flow := cause.flow or cause.seen_on) else None,
+                "flow": stated_flow(flow, cause.port) if (flow := cause.flow or cause.seen_on) else None,
                 "confidence": "medium" if cause.likely else confidence,
                 "audit_ids": [],
             },
@@ -134,7 +134,7 @@ def _structured(case: Case, confidence: Confidence) -> list[dict[str, Any]]:
     return list(known.values())
 
 
-def _stated(flow: Flow, port: int | None = None) -> dict[str, Any]:
+def stated_flow(flow: Flow, port: int | None = None) -> dict[str, Any]:
     return {
         "source": flow.source_address,
         "destination": flow.destination_address,
@@ -224,7 +224,7 @@ def _actions(case: Case) -> list[str]:
     return list(dict.fromkeys([*case.actions, *advice]))
 
 
-def _coverage(case: Case, layer: str) -> dict[str, Any]:
+def coverage_of(case: Case, layer: str) -> dict[str, Any]:
     found = case.layers.get(layer)
     if found is None:
         note = UNEXAMINED.get(layer, "not examined")

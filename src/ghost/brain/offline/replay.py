@@ -148,7 +148,7 @@ class _Replay:
 
     def _add_results(self, message: ToolResults) -> None:
         records = [
-            _Record(self._calls[result.call_id], _with_real_values(result))
+            _Record(self._calls[result.call_id], with_real_values(result))
             for result in message.results
             if result.call_id in self._calls
         ]
@@ -248,7 +248,7 @@ class _Progress:
             ) from None
 
 
-def _with_real_values(result: ToolResult) -> dict[str, Any]:
+def with_real_values(result: ToolResult) -> dict[str, Any]:
     if result.real_output is None:
         return result.result
     if result.name == "run_shell_cmd":
