@@ -24,6 +24,7 @@ from ghost.brain.conversation import (
     UserMessage,
 )
 from ghost.brain.offline import CHECKS, Checks, OfflineBrain
+from ghost.brain.opening import OpenedBrain
 from ghost.brain.scripted import ScriptedBrain
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = [
     "MemoryNote",
     "Message",
     "OfflineBrain",
+    "OpenedBrain",
     "ResumeNote",
     "ScriptedBrain",
     "StatedEnds",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ghost.agent import Session, Workspace, load_session, tool_declarations
-from ghost.brain import Brain, OfflineBrain, model_brain
+from ghost.brain import Brain, OfflineBrain, OpenedBrain, model_brain
 from ghost.config import Settings
 from ghost.errors import RecordError, SessionError, UsageError
 from ghost.hosts import is_loopback
@@ -103,6 +103,7 @@ def _model_brain(
         max_output_tokens=settings.max_output_tokens,
         max_cost=max_cost,
     )
+    brain = brain if prompt is not None else OpenedBrain(brain)
     used_file = workspace.audit_dir / "remote_models.json"
     used = _used(used_file)
     if outgoing.placeholders is None or brain.name in used:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -28,6 +28,7 @@ from pydantic_ai.messages import (
 )
 
 from ghost.brain.conversation import MemoryNote, Message, ResumeNote, ToolCall, ToolResults, Turn, Usage, UserMessage
+from ghost.brain.opening import BY_CODE
 from ghost.redaction import redact
 from ghost.text import map_text
 
@@ -49,11 +50,15 @@ Change = Callable[[str], str]
 def to_messages(conversation: Sequence[Message], system: str, change: Change) -> list[ModelMessage]:
     """Return the conversation as requests and responses in turn. `change` is applied to every text in it."""
     messages: list[ModelMessage] = []
+    of_code: dict[str, ToolCall] = {}
     for message in conversation:
+        if isinstance(message, Turn) and _is_of_code(message):
+            of_code |= {call.id: call for call in message.tool_calls}
+            continue
         if isinstance(message, Turn):
             messages.append(_response(message, change))
             continue
-        parts = list(_request_parts(message, change))
+        parts = list(_request_parts(message, change, of_code))
         if messages and isinstance(messages[-1], ModelRequest):
             # Results come first: after a kill, the note of the resumption stands before those of the open calls.
             parts = sorted([*messages[-1].parts, *parts], key=lambda part: not isinstance(part, ToolReturnPart))
@@ -63,11 +68,20 @@ def to_messages(conversation: Sequence[Message], system: str, change: Change) ->
     return messages
 
 
-def _request_parts(message: Message, change: Change) -> Iterator[ModelRequestPart]:
+def _is_of_code(turn: Turn) -> bool:
+    return turn.state is not None and BY_CODE.items() <= turn.state.items()
+
+
+def _request_parts(message: Message, change: Change, of_code: Mapping[str, ToolCall]) -> Iterator[ModelRequestPart]:
     match message:
         case ToolResults(results):
             for result in results:
                 content = map_text(_readable(result.result), change)
+                if (call := of_code.get(result.call_id)) is not None:
+                    asked = json.dumps(map_text(call.arguments, change), ensure_ascii=False)
+                    told = json.dumps(content, ensure_ascii=False)
+                    yield UserPromptPart(f"Checked before your first turn, {result.name} {asked}:\n{told}")
+                    continue
                 yield ToolReturnPart(
                     tool_name=_name(change(result.name)), content=content, tool_call_id=_wire_id(result.call_id)
                 )

@@ -119,8 +119,10 @@ def _flow(candidate: Candidate) -> Told:
         "destination": candidate.destination.origin,
         "port": candidate.port_origin,
     }
+    told = stated_flow(candidate.flow)
+    told |= {"source": "internet"} if told["source"] == net.FIRST_PUBLIC else {}
     names = {"source_name": candidate.source.label, "destination_name": candidate.destination.label}
-    return {**stated_flow(candidate.flow), **names, "from": {name: each for name, each in origins.items() if each}}
+    return {**told, **names, "from": {name: each for name, each in origins.items() if each}}
 
 
 # Walks
