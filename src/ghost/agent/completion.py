@@ -42,7 +42,7 @@ def summary_ids(completion: Mapping[str, Any], session: Session) -> list[str]:
 
 def problems(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> list[str]:
     """Return what the brain must correct before the conclusion stands; each names its place."""
-    proofs, ids = proofs_of(evidence, session.session_id), summary_ids(completion, session)
+    proofs, ids = proofs_of(evidence, session.session_id, session.meant), summary_ids(completion, session)
     wrong = [("root_cause_summary", proofs.text_problems(completion["root_cause_summary"]))]
     if ids or completion["confidence"] != "low":
         wrong.append(("root_cause_summary", _unsupported(ids, evidence)))
@@ -94,7 +94,7 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
     bounds = []
     if _unsupported(summary_ids(completion, session), evidence):
         bounds.append(("low", "the summary is not supported by the records"))
-    proofs = proofs_of(evidence, session.session_id)
+    proofs = proofs_of(evidence, session.session_id, session.meant)
     if any(proofs.statement_problems(statement) for statement in completion["statements"]):
         bounds.append(("medium", "a statement is not supported by the records"))
     if not confirmed:
@@ -120,7 +120,7 @@ def judged_causes(completion: Mapping[str, Any], session: Session, evidence: Evi
     deciding = blamed & _confirming(session, evidence)
     judged = []
     for cause in completion.get("causes") or []:
-        proof = proof_of(cause, session.session_id, evidence)
+        proof = proof_of(cause, session, evidence)
         certain = deciding.intersection(cause["audit_ids"]) and not proof.limit
         bound = "low" if proof.problems else "high" if certain else "medium"
         level = min(bound, cause["confidence"], key=LEVELS.index)
@@ -174,11 +174,16 @@ def _cause_problems(completion: Mapping[str, Any], session: Session, evidence: E
         yield "outcome: cause_found needs a cause in causes"
     elif outcome == "healthy":
         yield from (f"outcome: healthy, but {why}" for why in _against_health(completion, session, evidence))
+    elif not judged and session.meant is not None and session.meant.sure and outcome is not None:
+        stopped = proofs_of(evidence, session.session_id, session.meant).not_passing()
+        yield from (
+            f"outcome: {outcome}, but {walk}: name the cause in causes" for walk in stopped if " blocked" in walk
+        )
     elif outcome is None and not judged and (blamed := list(_printed(completion, evidence, "at_fault"))):
         yield f"causes: coverage blames {', '.join(blamed)}; name the cause, with outcome cause_found"
 
 
-def proof_of(cause: Mapping[str, Any], session_id: str, evidence: Evidence) -> Proof:
+def proof_of(cause: Mapping[str, Any], session: Session, evidence: Evidence) -> Proof:
     """Return what the records say to a cause; one that names or cites nothing usable is not compared with them."""
     found, kind, known = [], str(cause["kind"]), known_kinds()
     if kind not in known:
@@ -189,13 +194,17 @@ def proof_of(cause: Mapping[str, Any], session_id: str, evidence: Evidence) -> P
     if not cause["resource"].strip():
         found.append("names no resource")
     found += _unsupported(cause["audit_ids"], evidence)
-    return Proof(tuple(found)) if found else proofs_of(evidence, session_id).proof_of(cause)
+    return Proof(tuple(found)) if found else proofs_of(evidence, session.session_id, session.meant).proof_of(cause)
 
 
 def _against_health(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> Iterator[str]:
     if blamed := list(_printed(completion, evidence, "at_fault")):
         yield f"coverage blames {', '.join(blamed)}"
     cleared = _printed(completion, evidence, "cleared")
+    proofs = proofs_of(evidence, session.session_id, session.meant)
+    yield from proofs.not_passing()
+    if "wire" in cleared and not proofs.clears_the_wire(cleared["wire"]):
+        yield "no capture clears the wire"
     if unclear := [layer for layer in _HEALTHY_NEEDS if not _in_cloud(cleared.get(layer, []), session, evidence)]:
         yield f"no [CLOUD] record clears {', '.join(unclear)}"
     open_ones = [h.id for h in session.hypothesis_log if h.state != State.REFUTED]

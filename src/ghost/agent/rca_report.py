@@ -119,7 +119,7 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "confidence": "low",
         "root_cause_summary": "No conclusion was reached.",
     }
-    proofs = proofs_of(evidence, session.session_id)
+    proofs = proofs_of(evidence, session.session_id, session.meant)
     summary_text = str(completion.get("root_cause_summary", ""))
     summary = _statement(summary_text, summary_ids(completion, session), evidence, proofs.text_problems(summary_text))
     statements = [

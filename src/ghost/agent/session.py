@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,6 +26,34 @@ AZURE: Final = "Azure"
 """The network name of a session on a real tenant."""
 NO_RECORDS: Final = {name: Head().as_dict() for name in ("shell", "approvals", "tasks", "turns")}
 """The heads of a session that wrote nothing yet."""
+
+
+@dataclass(frozen=True)
+class MeantFlow:
+    source: str
+    """Empty: whoever can reach the destination."""
+    destination: str
+    protocol: str
+    port: int | None
+
+
+@dataclass(frozen=True)
+class MeantTraffic:
+    """The traffic that a symptom means, as code reads it: a model's conclusion is held to it, and to its walk."""
+
+    flows: tuple[MeantFlow, ...] = ()
+    sure: bool = False
+    """Whether the words leave neither an end nor the port open."""
+
+    @classmethod
+    def of_check(cls, told: Mapping[str, Any]) -> MeantTraffic:
+        """Return what `find_ends` told."""
+        anybody = "not_known" in told
+        flows = (
+            MeantFlow("" if anybody else each["source"], each["destination"], each["protocol"], each["port"])
+            for each in told.get("flows") or ()
+        )
+        return cls(tuple(flows), bool(told.get("sure")))
 
 
 class Session(BaseModel):
@@ -50,6 +78,8 @@ class Session(BaseModel):
     """What fails, as it was typed; None until somebody was asked."""
     stated: StatedEnds = StatedEnds()
     """What options state beside the symptom."""
+    meant: MeantTraffic | None = None
+    """Of a model's session: the traffic of the symptom as code reads it, once it concluded."""
     turn_count: int = 0
     rca_report_path: str | None = None
     rca_sha256: dict[str, str] = Field(default_factory=dict)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -20,7 +20,7 @@ from ghost.agent.conflicts import possible_conflicts
 from ghost.agent.denials import pivot_of, was_denied
 from ghost.agent.facts import CHANGES_NO_NETWORK, proofs_of
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
-from ghost.agent.session import Session
+from ghost.agent.session import MeantTraffic, Session
 from ghost.agent.tool_arguments import (
     ARGUMENTS,
     CancelTask,
@@ -29,6 +29,7 @@ from ghost.agent.tool_arguments import (
     CheckTask,
     CleanupTask,
     CompleteInvestigation,
+    FindEnds,
     ManageHypotheses,
     RunShellCmd,
 )
@@ -187,6 +188,11 @@ class Tools:
         hidden: dict[str, Any] = map_text(answer, self._hide, keys=False)
         return hidden
 
+    def _meant(self) -> MeantTraffic:
+        """Return the traffic that the symptom means, to which a model's conclusion is held."""
+        stated = asdict(self._session.stated) | {"text": (self._session.symptom or "?")[:4000]}
+        return MeantTraffic.of_check(self._check("find_ends", FindEnds.model_validate(stated)))
+
     def _results_of(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         results: list[ToolResult] = []
         while len(results) < len(calls):
@@ -306,6 +312,8 @@ class Tools:
             )
 
     def _complete_investigation(self, request: CompleteInvestigation) -> dict[str, Any]:
+        if self._session.prompt_sha256 is not None:
+            self._session.meant = self._meant()
         completion, session, evidence = request.model_dump(mode="json"), self._session, self._evidence()
         found = problems(completion, session, evidence)
         if found and session.returned_conclusions < MAX_RETURNS:

@@ -188,14 +188,14 @@ def _report_claims(session: Session, paths: SessionPaths) -> list[Check]:
 
 def _wrong_claims(report: dict[str, Any], session: Session, evidence: Evidence) -> Iterator[str]:
     """Yield what a report says and its records do not: nothing in it is trusted but the claims themselves."""
-    proofs = proofs_of(evidence, session.session_id)
+    proofs = proofs_of(evidence, session.session_id, session.meant)
     summary = report["summary"]
     told = [("summary", proofs.text_problems(summary["text"]) if summary["supported"] else [])]
     told += [
         (f"finding {n}", proofs.statement_problems(s)) for n, s in enumerate(report["statements"], 1) if s["supported"]
     ]
     told += [
-        (f"cause {n}", list(proof_of(cause, session.session_id, evidence).problems))
+        (f"cause {n}", list(proof_of(cause, session, evidence).problems))
         for n, cause in enumerate(report.get("causes") or [], 1)
         if cause["supported"]
     ]

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
+from ghost.agent.facts.meant_traffic import against_the_walk, includes, not_passing
 from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, argv_in, fact_shapes, facts_in, names_in
 from ghost.agent.facts.second_walk import NOT_CONFIGURED, WalkedAgain, addresses_of, network_of_records, walked_again
+from ghost.agent.session import MeantTraffic
 from ghost.net import Network, ServiceTags, covers_address, is_address, kinds_seen_as, known_kinds
 from ghost.text import map_text, one_line
 
@@ -41,18 +43,27 @@ class Proof:
     """Why it is medium at most: it could not be walked, and what would be needed for it."""
 
 
-def proofs_of(evidence: Evidence, session_id: str) -> Proofs:
-    """Return the checks of a session, which keep what they took from its records."""
-    proofs: Proofs = evidence.derived.setdefault("proofs", Proofs(evidence, session_id))
+def proofs_of(evidence: Evidence, session_id: str, meant: MeantTraffic | None = None) -> Proofs:
+    """Return the checks of a session, which keep what they took from its records.
+
+    `meant`: of a model's session the traffic of the symptom as code reads it, to whose walk its claims are held.
+    """
+    proofs: Proofs = evidence.derived.setdefault(f"proofs {meant}", Proofs(evidence, session_id, meant))
     return proofs
 
 
 class Proofs:
     """The checks of one session's claims. Facts are taken from a record when it is first asked for."""
 
-    def __init__(self, evidence: Evidence, session_id: str) -> None:
+    def __init__(self, evidence: Evidence, session_id: str, meant: MeantTraffic | None = None) -> None:
         self._evidence = evidence
         self._session_id = session_id
+        self._meant: MeantTraffic | None = None
+        if meant is not None:
+            flows = (
+                replace(f, source=self._real(f.source), destination=self._real(f.destination)) for f in meant.flows
+            )
+            self._meant = replace(meant, flows=tuple(flows))
         self._facts: dict[str, tuple[Fact, ...]] = {}
         self._built: tuple[int, Network] | None = None
 
@@ -109,7 +120,19 @@ class Proofs:
         ended = {self._evidence[each].get("exit_code") for each in ids if each in self._evidence}
         if row["status"] == "cleared" and not found and 0 not in ended:
             found.append(f"{_listed(ids)} failed (exit {', '.join(map(str, ended))}): a failed read clears nothing")
-        return found
+        elif row["status"] == "cleared" and self._meant is not None and not self.is_masked:
+            found += filter(None, [against_the_walk(self._meant, self.network, str(row["layer"]))])
+        return self._hidden(found)
+
+    def not_passing(self) -> list[str]:
+        """Return why the traffic of a model's symptom is not shown to pass; a capture shows the wire alone."""
+        if self._meant is None or self.is_masked:
+            return []
+        return self._hidden(not_passing(self._meant, self.network))
+
+    def clears_the_wire(self, audit_ids: Iterable[str]) -> bool:
+        """Return whether a capture is among the records; for claims of code, what code says of them is enough."""
+        return self._meant is None or any(tag_of(self._evidence[each]) == CAPTURE for each in audit_ids)
 
     # Causes
 
@@ -118,9 +141,16 @@ class Proofs:
 
         A finding that several kinds are seen as tells apart none that configuration shows.
         """
-        found = self._proof_of(map_text(cause, self._real))
+        real = map_text(cause, self._real)
+        found = self._proof_of(real)
+        if not (found.problems or found.limit or self.is_masked or self._is_meant(real)):
+            found = replace(found, limit="the symptom's own traffic as its flow, named without doubt")
         hide = self._evidence.hidden
         return Proof(tuple(self._hidden(found.problems)), hide(found.checked), hide(found.limit))
+
+    def _is_meant(self, cause: Mapping[str, Any]) -> bool:
+        meant = self._meant
+        return meant is None or (meant.sure and includes(meant, self.network, cause.get("flow") or {}))
 
     def _proof_of(self, cause: Mapping[str, Any]) -> Proof:
         ids = [each for each in cause["audit_ids"] if self._printed(each) is not None]

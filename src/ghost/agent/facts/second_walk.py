@@ -39,6 +39,7 @@ from ghost.net import (
     read_inside,
     walk,
 )
+from ghost.text import one_line
 
 INTERNET: Final = ("internet", "the internet", "anyone", "outside")
 CHANGES_NO_NETWORK: Final = ("az vm run-command", "az network watcher", "az storage")
@@ -60,6 +61,8 @@ class WalkedAgain:
 NOT_CONFIGURED: Final = ("guest_firewall", "wire")
 NOT_WALKED: Final = ("snat_ports_exhausted", "balancer_no_healthy_member")
 """Kinds of fault that no configuration shows, beside those of the layers of `NOT_CONFIGURED`."""
+MAX_HOPS: Final = 16
+MAX_REASON: Final = 240
 MAX_READS: Final = 3
 """Of the reads that are named to a brain."""
 
@@ -126,14 +129,15 @@ def _judged(network: Network, cause: Mapping[str, Any], flow: Flow, source: str 
         return _without_fault(network, cause, flow, source)
     told = "; ".join(f"{f.kind} at {name_of(f.hop.resource)}{f' ({f.hop.rule})' if f.hop.rule else ''}" for f in faults)
     behind = "" if faults[-1].outcome == "passes" else "; what follows is not known from the records"
-    return WalkedAgain("not_shown", told=f"what stops {flow} is {told}{behind}")
+    way = told_walk(network, flow, source)
+    return WalkedAgain("not_shown", told=f"what stops {flow} is {told}{behind}; the walk: {way}")
 
 
 def _without_fault(network: Network, cause: Mapping[str, Any], flow: Flow, source: str | None) -> WalkedAgain:
     """Return what a walk that nothing certain stops says to a cause."""
     walked, kind = walk(network, flow, source=source), cause["kind"]
     if walked.outcome == "passes" and kind not in NOT_WALKED and known_kinds()[kind].layer not in NOT_CONFIGURED:
-        return WalkedAgain("not_shown", told=f"{flow} passes")
+        return WalkedAgain("not_shown", told=told_walk(network, flow, source))
     if kind == "security_rule":
         direction = cause.get("direction")
         for hop in walked.hops:
@@ -144,6 +148,20 @@ def _without_fault(network: Network, cause: Mapping[str, Any], flow: Flow, sourc
             return WalkedAgain("not_shown", told=f"{cause['rule']} is not about {flow}")
     reads = [shlex.join(read.argv) for read in needed(network, [flow])[:MAX_READS]]
     return WalkedAgain("unknown", told=f"read {'; '.join(reads)}" if reads else "")
+
+
+def told_walk(network: Network, flow: Flow, source: str | None = None) -> str:
+    """Return a walk in one line: each hop with its verdict, and of what does not let it pass the reason and records."""
+    walked = walk(network, flow, source=source)
+    said = []
+    for hop in walked.hops:
+        why = f"{hop.reason}; {', '.join(hop.references)}" if hop.stops or hop.verdict == "unknown" else ""
+        said.append(
+            f"{hop.kind} {name_of(hop.resource)} {hop.verdict}{f' ({one_line(why, MAX_REASON)})' if why else ''}"
+        )
+        if hop is walked.blocker or len(said) == MAX_HOPS:
+            break
+    return f"{flow} {walked.outcome}: {', '.join(said)}"
 
 
 def _rules_of(network: Network, cause: Mapping[str, Any]) -> Iterator[SecurityRule]:
