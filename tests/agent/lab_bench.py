@@ -99,9 +99,11 @@ def opened(
     return investigation
 
 
-def investigated(name: str, root: Path, brain: Brain, max_turns: int = 40) -> Investigated:
+def investigated(
+    name: str, root: Path, brain: Brain, max_turns: int = 40, changed: Callable[[Case], Case] = lambda case: case
+) -> Investigated:
     """Investigate a scenario by name to its report."""
-    investigation = opened(load_case(name), root, brain, max_turns)
+    investigation = opened(changed(load_case(name)), root, brain, max_turns)
     investigation.run()
     session, paths = investigation.session, investigation.session.paths(root)
     report, _ = write_report(session, paths, investigation.shell, SystemClock().now())  # type: ignore[arg-type]
