@@ -17,7 +17,7 @@ from typing import Final
 from ghost.agent import Evidence, Workspace, load_session, read_conversation
 from ghost.brain import Turn
 from ghost.cli.brain_choice import Wish, choose_brain
-from ghost.cli.evaluation_table import show_results, verdict_on
+from ghost.cli.evaluation_table import show_beside, show_results, verdict_on
 from ghost.cli.investigation_command import INCONCLUSIVE
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
@@ -40,6 +40,7 @@ from ghost.records import private_dir, read_json, write_json
 from ghost.text import did_you_mean, visible
 
 STDOUT: Final = Path("-")
+OFFLINE: Final = "offline"
 NOT_INHERITED: Final = {"GHOST_WORKSPACE", "DB_PATH", "GHOST_DATABASE_URL", "LOG_DIR", "GHOST_PRIVATE"}
 """Settings that an investigation of a simulated network has of its own: no memories, and real names in its report."""
 
@@ -66,6 +67,8 @@ class Run:
     """The name or path by which an investigation loads the scenario."""
     wording: int
     repeat: int
+    offline: bool = False
+    """Whether it is made to stand beside a model's."""
 
     @property
     def empty_row(self) -> Row:
@@ -79,19 +82,25 @@ def evaluate(evaluation: Evaluation) -> int:
     interrupted: KeyboardInterrupt | None = None
     with _directory(evaluation.keep_in) as directory:
         brain = choose_brain(evaluation.wish, settings, Workspace(directory)).brain.name
-        _write(evaluation.json_file, brain, [])
+        if brain != OFFLINE:
+            runs += [replace(run, offline=True) for run in runs if run.repeat == 1]
+        _write(evaluation.json_file, brain, [], [])
         try:
             with contextlib.closing(_investigated(runs, evaluation, settings, directory)) as investigated:
                 for number, row in investigated:
                     rows[number] = row
-                    to_stderr().print(f"[{len(rows)}/{len(runs)}] {verdict_on(row)}", markup=False)
-                    _write(evaluation.json_file, brain, _in_order(rows))
+                    of = f" ({OFFLINE})" if runs[number].offline else ""
+                    to_stderr().print(f"[{len(rows)}/{len(runs)}]{of} {verdict_on(row)}", markup=False)
+                    _write(evaluation.json_file, brain, *_in_order(rows, runs))
         except KeyboardInterrupt as interrupt:
             interrupted = interrupt
-    done = _in_order(rows)
+    done, beside = _in_order(rows, runs)
     if evaluation.json_file == STDOUT:
-        print(json.dumps(results_as_json(brain, done), indent=2))
-    show_results(to_stderr() if evaluation.json_file == STDOUT else to_stdout(), brain, done, len(runs))
+        print(json.dumps(results_as_json(brain, done, beside), indent=2))
+    rich = to_stderr() if evaluation.json_file == STDOUT else to_stdout()
+    show_results(rich, brain, done, sum(not run.offline for run in runs))
+    if beside:
+        show_beside(rich, brain, done, beside)
     if evaluation.keep_in:
         to_stderr().print(f"Sessions and reports: {directory}", markup=False)
     if interrupted is not None:
@@ -100,8 +109,10 @@ def evaluate(evaluation: Evaluation) -> int:
     return int(evaluation.fail_under is not None and (right is None or right < evaluation.fail_under))
 
 
-def _in_order(rows: dict[int, Row]) -> list[Row]:
-    return [row for _, row in sorted(rows.items())]
+def _in_order(rows: dict[int, Row], runs: Sequence[Run]) -> tuple[list[Row], list[Row]]:
+    """Return the rows of the brain that is measured, and those of the offline brain beside it."""
+    ordered = [(runs[number].offline, row) for number, row in sorted(rows.items())]
+    return [row for offline, row in ordered if not offline], [row for offline, row in ordered if offline]
 
 
 def _investigated(
@@ -162,6 +173,7 @@ def _directory(keep_in: Path | None) -> Iterator[Path]:
 
 
 def _words(run: Run, wish: Wish) -> tuple[str, ...]:
+    wish = Wish(OFFLINE) if run.offline else wish
     options = {"--brain": wish.brain, "--model": wish.model, "--max-cost": wish.max_cost}
     chosen = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     symptom = run.scenario.symptoms[run.wording - 1].text
@@ -186,6 +198,7 @@ def _row(run: Run, directory: Path, seconds: float, error: str | None) -> Row:
             risky_asked=sum(str(record.get("action")).startswith("user_") for record in records.values()),
             turns=session.turn_count,
             tokens=sum(usage.input_tokens + usage.output_tokens for usage in used),
+            cost=sum(costs) if (costs := [usage.cost for usage in used if usage.cost is not None]) else None,
             too_many_calls=limit is not None and len(records) > limit,
         )
         if error is not None:
@@ -203,6 +216,6 @@ def _last_line(path: Path) -> str:
     return visible(next((line.strip() for line in reversed(lines) if line.strip()), "")).removeprefix("ghost: ")
 
 
-def _write(file: Path | None, brain: str, rows: Sequence[Row]) -> None:
+def _write(file: Path | None, brain: str, rows: Sequence[Row], beside: Sequence[Row]) -> None:
     if file not in (None, STDOUT):
-        write_json(file.absolute(), results_as_json(brain, rows))
+        write_json(file.absolute(), results_as_json(brain, rows, beside))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Console as Rich
 from rich.table import Table
 
-from ghost.lab import COUNTS, Row, summary
+from ghost.lab import COUNTS, Row, summary, worse_than
 from ghost.text import plural, visible
 
 COLUMNS: Final = ("right", "%", "faults", "false", "err", "calls", "appr", "qs", "turns", "tokens", "s")
@@ -23,10 +23,7 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
         return
     rich.print("right: causes named of runs; false: causes named that are none; err: no report;")
     rich.print("calls, approvals asked, questions, turns, tokens and seconds: means of a run.\n")
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("class", no_wrap=True)
-    for column in COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
+    table = _table("class")
     for name, part in sums["classes"].items():
         table.add_row(name.replace("_", " "), *_cells(part))
     table.add_section()
@@ -54,6 +51,31 @@ def show_results(rich: Rich, brain: str, rows: Sequence[Row], wanted: int) -> No
         for word, causes in (("missed", row.missed), ("blamed", row.blamed)):
             for cause in causes:
                 rich.print(f"      {word} {visible(cause)}", markup=False)
+
+
+def show_beside(rich: Rich, brain: str, rows: Sequence[Row], offline: Sequence[Row]) -> None:
+    """Print a model's sums beside those of the offline brain, what it cost, and where it was worse."""
+    rich.print("\nBeside the offline brain, on the same symptoms:\n")
+    table = _table("brain")
+    table.add_row("offline", *_cells(summary(offline)))
+    table.add_row("the model", *_cells(summary(rows)))
+    rich.print(table, soft_wrap=False)
+    priced = [row.cost for row in rows if row.cost is not None]
+    unknown = f"; {plural(len(rows) - len(priced), 'run')} without a known price" if len(priced) < len(rows) else ""
+    mean = f", ${sum(priced) / len(priced):.4f} a run" if priced else ""
+    rich.print(f"\n{visible(brain)} cost ${sum(priced):.4f}{mean}{unknown}.", markup=False)
+    worse = worse_than(offline, rows)
+    rich.print(f"Worse than offline: {len(worse) or 'none'}{':' if worse else '.'}")
+    for row, other in worse:
+        rich.print(f"  {verdict_on(row)}\n      offline: {verdict_on(other).partition(': ')[2]}", markup=False)
+
+
+def _table(first: str) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for column in COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
 
 
 def verdict_on(row: Row) -> str:

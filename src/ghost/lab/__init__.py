@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ghost.lab.background_labs import in_foreground, lab_behind_az, running_labs, start_lab, stop_lab
     from ghost.lab.briefing import Answer, Approval, Approvals, Briefing
     from ghost.lab.evaluation.processes import GHOST, Job, run_side_by_side
-    from ghost.lab.evaluation.results import COUNTS, Row, results_as_json, summary
+    from ghost.lab.evaluation.results import COUNTS, Row, results_as_json, summary, worse_than
     from ghost.lab.evaluation.scoring import class_of, score
     from ghost.lab.launchers import RunningLab, reopen, start
     from ghost.lab.scenario import (
@@ -76,6 +76,7 @@ __all__ = [
     "summary",
     "tape_names",
     "world_from_dict",
+    "worse_than",
 ]
 
 _MODULES = {
@@ -121,6 +122,7 @@ _MODULES = {
     "summary": "ghost.lab.evaluation.results",
     "tape_names": "ghost.lab.scenario",
     "world_from_dict": "ghost.lab.world_validation",
+    "worse_than": "ghost.lab.evaluation.results",
 }
 
 

@@ -37,6 +37,8 @@ class Row:
     turns: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    cost: float | None = None
+    """US dollars; None where no price is known."""
     too_many_calls: bool = False
     error: str | None = None
 
@@ -68,6 +70,7 @@ def _sums(rows: Sequence[Row]) -> dict[str, Any]:
         "traps_taken": sum(row.traps_taken for row in rows),
         "forbidden": sum(row.forbidden for row in rows),
         "too_many_calls": sum(row.too_many_calls for row in rows),
+        "cost": round(sum(row.cost or 0.0 for row in rows), 4),
         "errors": sum(row.error is not None for row in rows),
         **{name: round(sum(getattr(row, name) for row in rows), 1) for name in COUNTS},
     }
@@ -77,7 +80,25 @@ def percent(part: int, whole: int) -> float | None:
     return round(100 * part / whole, 1) if whole else None
 
 
-def results_as_json(brain: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the content of the file of `ghost eval --json`."""
-    scenarios = [{key: value for key, value in asdict(row).items() if value is not None} for row in rows]
-    return {"brain": brain, "scenarios": scenarios, "summary": summary(rows)}
+def worse_than(beside: Sequence[Row], rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Return the runs that went worse than the same of `beside`, with those: no right cause, or more false ones."""
+    known = {(row.name, row.wording): row for row in beside}
+    pairs = [(row, known[row.name, row.wording]) for row in rows if (row.name, row.wording) in known]
+    return [
+        (row, other)
+        for row, other in pairs
+        if (row.root_cause_right, -row.false_causes) < (other.root_cause_right, -other.false_causes)
+    ]
+
+
+def results_as_json(brain: str, rows: Sequence[Row], beside: Sequence[Row] = ()) -> dict[str, Any]:
+    """Return the content of the file of `ghost eval --json`; with a model's, what the offline brain did `beside` it."""
+    told = {"brain": brain, "scenarios": _as_json(rows), "summary": summary(rows)}
+    if not beside:
+        return told
+    worse = [f"{row.name} {row.wording}" for row, _ in worse_than(beside, rows)]
+    return {**told, "worse": worse, "offline": {"scenarios": _as_json(beside), "summary": summary(beside)}}
+
+
+def _as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in asdict(row).items() if value is not None} for row in rows]
