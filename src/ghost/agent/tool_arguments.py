@@ -261,34 +261,30 @@ class CompleteInvestigation(_Arguments):
 
 
 class Check(_Sparse):
-    hypothesis_ids: HypothesisIds
-    again: bool = Field(False, description="Read anew what earlier checks read: the network may have changed since.")
+    again: bool = Field(False, description="Read anew: the network may have changed.")
 
 
-Source = Annotated[str, Field(min_length=1, max_length=300, description="Machine, interface or address; internet.")]
-Destination = Annotated[
-    str, Field(min_length=1, max_length=300, description="Machine, address, front end or DNS name.")
-]
+Source = Annotated[str, Field(min_length=1, max_length=300, description="Machine or address; internet.")]
+Destination = Annotated[str, Field(min_length=1, max_length=300, description="Machine, address, front end, DNS name.")]
 Protocol = Annotated[Literal["Tcp", "Udp", "Icmp"], Field(description="Default Tcp.")]
-Port = Annotated[int | None, Field(ge=1, le=65535, description="Destination port; leave out for Icmp.")]
+Port = Annotated[int | None, Field(ge=1, le=65535, description="Of the destination.")]
 
 
 class FindEnds(Check):
-    """Find the traffic that words mean: each end resolved in the tenant, with where it comes from. `sure` is false and
-    `open_question` told where the words leave it open: ask the engineer, or choose a flow. Begin here.
+    """Find the traffic that words mean: its ends in the tenant, with where each comes from. `sure` is false, and
+    `open_question` told, where the words leave it open: ask the engineer, or choose a flow.
     """
 
     text: str = Field(min_length=1, max_length=4000, description="The symptom, as the engineer put it.")
-    source: str = Field("", max_length=300, description="Stated beside the text; wins over it.")
+    source: str = Field("", max_length=300, description="Stated beside the text.")
     destination: str = Field("", max_length=300, description="Stated beside the text.")
     protocol: str = Field("", max_length=10, description="Stated beside the text.")
     port: int | None = Field(None, ge=1, le=65535, description="Stated beside the text.")
 
 
 class CheckPath(Check):
-    """Walk traffic through what Azure decides, both ways, with the reads it needs: machines, security rules, routes,
-    peerings, names, endpoints, balancers. Tells causes (each with its correction, walked), layers and statements with
-    their records, as complete_investigation takes them. Rules are evaluated here, not by you.
+    """Walk traffic through all that Azure decides, both ways, with the reads it needs. Tells causes (each with its
+    correction, walked), coverage and statements with their records, as complete_investigation takes them.
     """
 
     source: Source
@@ -298,33 +294,31 @@ class CheckPath(Check):
 
 
 class CheckName(Check):
-    """Resolve a DNS name as a machine would, and tell what is wrong with zones, links, records or private endpoints."""
+    """Resolve a DNS name as a machine would: zones, links, records, private endpoints."""
 
     source: Source
     name: str = Field(min_length=1, max_length=253, description="DNS name: db.internal.example")
 
 
 class CheckLoadBalancer(Check):
-    """Walk traffic through a load balancer to its members, with the last hour's metrics of probes and translations."""
+    """Walk traffic through a load balancer to its members, with metrics of probes and translations."""
 
-    name: str = Field(min_length=1, max_length=300, description="Load balancer, or the address or name of a front end.")
-    source: str = Field("", max_length=300, description="Machine or address; internet. Leave out if not known.")
+    name: str = Field(min_length=1, max_length=300, description="Load balancer, or its front end.")
+    source: str = Field("", max_length=300, description="Machine or address; internet.")
     protocol: Protocol = "Tcp"
     port: Port = None
 
 
 class CheckGuest(CheckPath):
-    """As check_path, with packet filter, listeners and routes read inside the Linux machines on the way. The engineer
-    is asked for each machine.
-    """
+    """As check_path, with firewall, listeners and routes inside the Linux machines on the way; asks the engineer."""
 
 
 class WhatChanged(CheckPath):
-    """Tell what was changed on the way of traffic in the last 24 hours. A change is a pointer, not a cause."""
+    """Tell what was changed on the way in the last 24 hours: a pointer, not a cause."""
 
 
 class ReadCapture(CheckPath):
-    """Judge a finished capture for the traffic: loss and where, resets, unanswered attempts, slow answers; or none."""
+    """Judge a finished capture for the traffic: loss and where, resets, unanswered attempts, slow answers."""
 
     path: str = Field(min_length=1, max_length=1000, description="local_pcap_path of check_task's result.")
     machine: str = Field(min_length=1, max_length=300, description="Where it was captured: app-vm-01")

@@ -164,7 +164,7 @@ class Tools:
         if request.again:
             self._reads.clear()
             self._checks.forget()
-        stated = request.model_dump(exclude={"again", "hypothesis_ids"})
+        stated = request.model_dump(exclude={"again"})
         steps, made = self._checks.check(name, map_text(stated, self._real, keys=False)), list[ToolResult]()
         try:
             calls = next(steps)
