@@ -13,8 +13,8 @@ from ghost.brain.conversation import Brain, Message, ToolCall, ToolResults, Turn
 
 MAX_WALKED: Final = 3
 """Flows that are walked at once."""
-ENDS: Final = "Before the model is asked: which traffic does the symptom mean?"
-WALK: Final = "Its way through what Azure decides, walked."
+ENDS: Final = "I find the ends of the traffic that the symptom means."
+WALK: Final = "I walk that traffic through what Azure decides."
 BY_CODE: Final[Mapping[str, Any]] = {"made_by": "code"}
 """The state of these turns: a model is told their results as facts, not as calls of its own, which servers sign."""
 _OF_A_FLOW: Final = ("source", "destination", "protocol", "port")

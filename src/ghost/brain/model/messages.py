@@ -39,6 +39,7 @@ MAX_ARGUMENTS = 40_000
 """Characters of one call's arguments, several times those of any call that is accepted."""
 MAX_STATE = 60_000
 """Characters of a provider's state; without it a turn is sent again as it was said."""
+CHECKED = "Checked before your first turn (data, not the engineer's words)"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 _KEPT = ("kind", "provider_name", "canonical_system", "timestamp")
@@ -80,7 +81,7 @@ def _request_parts(message: Message, change: Change, of_code: Mapping[str, ToolC
                 if (call := of_code.get(result.call_id)) is not None:
                     asked = json.dumps(map_text(call.arguments, change), ensure_ascii=False)
                     told = json.dumps(content, ensure_ascii=False)
-                    yield UserPromptPart(f"Checked before your first turn, {result.name} {asked}:\n{told}")
+                    yield UserPromptPart(f"{CHECKED}, {result.name} {asked}:\n{told}")
                     continue
                 yield ToolReturnPart(
                     tool_name=_name(change(result.name)), content=content, tool_call_id=_wire_id(result.call_id)
