@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ghost.agent.tool_arguments import Cause, tool_declarations
+from ghost.agent.tool_arguments import ARGUMENTS, SMALL_CONTEXT, Cause, tool_declarations
+from ghost.brain import CHECKS
 
 ACCEPTED = {
     "type", "description", "properties", "required", "items", "enum",
@@ -36,3 +37,9 @@ def test_what_a_model_fills_with_nothing_counts_as_left_out() -> None:
     stated = {"kind": "packet_loss", "resource": "vm-1", "confidence": "low"}
     empty = {"rule": None, "direction": "", "flow": {"source": None, "port": None}, "audit_ids": None}
     assert Cause.model_validate({**stated, **empty}) == Cause.model_validate({**stated, "flow": {}})
+
+
+def test_a_small_context_is_told_of_the_first_two_checks_alone() -> None:
+    names = [[declared.name for declared in tool_declarations(tokens)] for tokens in (SMALL_CONTEXT - 1, SMALL_CONTEXT)]
+    assert [[name for name in each if name in CHECKS] for each in names] == [list(CHECKS[:2]), list(CHECKS)]
+    assert names[1] == list(ARGUMENTS)

@@ -20,7 +20,7 @@ SERVER = Path(__file__).with_name("small_model_server.py")
 GHOST = Path(sys.executable).with_name("ghost")
 MAX_TURNS = 8
 LIMITS = {
-    "GHOST_CONTEXT_TOKENS": "11500",  # by a cautious estimate: fewer than the server takes
+    "GHOST_CONTEXT_TOKENS": "9500",  # by a cautious estimate: fewer than the 8192 that the model reads
     "GHOST_MAX_OUTPUT_TOKENS": "160",
     "GHOST_BRAIN_TIMEOUT": "600",
 }

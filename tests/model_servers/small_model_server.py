@@ -50,7 +50,7 @@ def main() -> None:
     parameters.model_alias = {"smollm2"}
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
-    parameters.n_ctx = 12_288  # the prompt and the tools alone fill the 8192 that the model was trained for
+    parameters.n_ctx = 8192  # what the model was trained for
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = 1
     parameters.chat_template = TEMPLATE

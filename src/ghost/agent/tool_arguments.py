@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
-from ghost.brain import ToolDeclaration
-from ghost.net import known_kinds
+from ghost.brain import CHECKS, ToolDeclaration
 
 Id = Annotated[str, Field(min_length=1, max_length=80)]
 AuditIds = Annotated[
@@ -18,8 +18,7 @@ AuditIds = Annotated[
     Field(
         default_factory=list,
         max_length=100,
-        description="Audit ids of the results this rests on, as returned in `audit_id`, for example "
-        "ghost_20260115_143022_007.",
+        description="`audit_id` of the results it rests on.",
     ),
 ]
 HypothesisIds = Annotated[
@@ -27,7 +26,7 @@ HypothesisIds = Annotated[
     Field(
         default_factory=list,
         max_length=10,
-        description="Ids of the hypotheses this call tests, for example h1. Default: all active ones.",
+        description="Hypotheses it tests: h1. Default: all active.",
     ),
 ]
 TaskId = Annotated[str, Field(min_length=1, max_length=120, description="The task_id that capture_traffic returned.")]
@@ -195,18 +194,13 @@ class StatedFlow(_Sparse):
     port: int | None = Field(None, ge=1, le=65535)
 
 
-def _kinds(schema: dict[str, Any]) -> None:
-    schema["enum"] = list(known_kinds())
-
-
 class Cause(_Sparse):
     """One fault that explains the symptom; a second, independent one is a cause of its own."""
 
-    kind: str = Field(max_length=60, json_schema_extra=_kinds, description="What is wrong.")
+    kind: str = Field(max_length=60, description="As a check names it: security_rule, packet_loss.")
     resource: str = Field(
         max_length=1000,
-        description="Azure id, or the name, of the resource to correct; of faults on the wire the machine whose "
-        "packets or service suffer (of packet_loss: the sender).",
+        description="Id or name of what to correct; on the wire the machine that suffers (of packet_loss: the sender).",
     )
     rule: str = Field("", max_length=300, description="Security rule, route, peering or record of it at fault.")
     direction: Literal["Inbound", "Outbound"] | None = Field(None, description="Of a security rule.")
@@ -220,13 +214,10 @@ class CompleteInvestigation(_Arguments):
     none to test. The report is written from the records; what they do not support is printed as unsupported.
     """
 
-    confidence: Level = Field(
-        description="high: confirmed by records. medium: probable, partial evidence or an open contradiction. low: not "
-        "verified."
-    )
+    confidence: Level = Field(description="high: confirmed by records; medium: probable; low: not verified.")
     root_cause_summary: str = Field(
         max_length=8000,
-        description="One to three sentences: the cause, with the audit ids it rests on. If unknown, say so.",
+        description="One to three sentences: the cause, with its audit ids; or that it is not known.",
     )
     confirmed_hypotheses: list[Id] = Field(default_factory=list, max_length=50, description="Ids confirmed.")
     refuted_hypotheses: list[Id] = Field(default_factory=list, max_length=50, description="Ids refuted.")
@@ -247,8 +238,7 @@ class CompleteInvestigation(_Arguments):
     )
     outcome: Outcome | None = Field(
         None,
-        description="cause_found: `causes` names it. healthy: the records clear every layer of the path. inconclusive: "
-        "neither is shown. not_investigated: it could not begin.",
+        description="As the prompt says.",
     )
     causes: list[Cause] = Field(
         default_factory=list, max_length=20, description="Each fault found; empty unless outcome is cause_found."
@@ -256,18 +246,18 @@ class CompleteInvestigation(_Arguments):
     traffic: list[StatedFlow] = Field(
         default_factory=list,
         max_length=3,
-        description="The traffic examined, where no cause gives its flow: the report shows its path.",
+        description="The traffic examined, where no cause gives its flow.",
     )
 
 
 class Check(_Sparse):
-    again: bool = Field(False, description="Read anew: the network may have changed.")
+    again: bool = Field(False, description="Read anew.")
 
 
-Source = Annotated[str, Field(min_length=1, max_length=300, description="Machine or address; internet.")]
-Destination = Annotated[str, Field(min_length=1, max_length=300, description="Machine, address, front end, DNS name.")]
-Protocol = Annotated[Literal["Tcp", "Udp", "Icmp"], Field(description="Default Tcp.")]
-Port = Annotated[int | None, Field(ge=1, le=65535, description="Of the destination.")]
+Source = Annotated[str, Field(max_length=300, description="Machine, address or internet.")]
+Destination = Annotated[str, Field(max_length=300, description="Machine, address or name.")]
+Protocol = Annotated[Literal["Tcp", "Udp", "Icmp"], Field(description="Tcp")]
+Port = Annotated[int | None, Field(ge=1, le=65535, description="443")]
 
 
 class FindEnds(Check):
@@ -275,11 +265,12 @@ class FindEnds(Check):
     `open_question` told, where the words leave it open: ask the engineer, or choose a flow.
     """
 
-    text: str = Field(min_length=1, max_length=4000, description="The symptom, as the engineer put it.")
-    source: str = Field("", max_length=300, description="Stated beside the text.")
-    destination: str = Field("", max_length=300, description="Stated beside the text.")
-    protocol: str = Field("", max_length=10, description="Stated beside the text.")
-    port: int | None = Field(None, ge=1, le=65535, description="Stated beside the text.")
+    text: str = Field(min_length=1, max_length=4000, description="The symptom.")
+    source: SkipJsonSchema[str] = Field("", max_length=300)
+    destination: SkipJsonSchema[str] = Field("", max_length=300)
+    protocol: SkipJsonSchema[str] = Field("", max_length=10)
+    port: SkipJsonSchema[int | None] = Field(None, ge=1, le=65535)
+    """What options state beside the text, which code passes on and a model is not told of."""
 
 
 class CheckPath(Check):
@@ -297,14 +288,14 @@ class CheckName(Check):
     """Resolve a DNS name as a machine would: zones, links, records, private endpoints."""
 
     source: Source
-    name: str = Field(min_length=1, max_length=253, description="DNS name: db.internal.example")
+    name: str = Field(min_length=1, max_length=253, description="db.internal.example")
 
 
 class CheckLoadBalancer(Check):
     """Walk traffic through a load balancer to its members, with metrics of probes and translations."""
 
-    name: str = Field(min_length=1, max_length=300, description="Load balancer, or its front end.")
-    source: str = Field("", max_length=300, description="Machine or address; internet.")
+    name: str = Field(min_length=1, max_length=300, description="It, or its front end.")
+    source: str = Field("", max_length=300, description="Machine or address.")
     protocol: Protocol = "Tcp"
     port: Port = None
 
@@ -320,8 +311,8 @@ class WhatChanged(CheckPath):
 class ReadCapture(CheckPath):
     """Judge a finished capture for the traffic: loss and where, resets, unanswered attempts, slow answers."""
 
-    path: str = Field(min_length=1, max_length=1000, description="local_pcap_path of check_task's result.")
-    machine: str = Field(min_length=1, max_length=300, description="Where it was captured: app-vm-01")
+    path: str = Field(min_length=1, max_length=1000, description="Its local_pcap_path.")
+    machine: str = Field(min_length=1, max_length=300, description="Where it was captured.")
 
 
 ARGUMENTS: Final[dict[str, type[_Arguments]]] = {
@@ -342,13 +333,19 @@ ARGUMENTS: Final[dict[str, type[_Arguments]]] = {
 }
 
 
-def tool_declarations() -> list[ToolDeclaration]:
+SMALL_CONTEXT: Final = 16_000
+"""Tokens below which a model is told of the first two checks alone."""
+
+
+def tool_declarations(context_tokens: int = SMALL_CONTEXT) -> list[ToolDeclaration]:
     """Return name, description and parameters of each tool, as a JSON schema that every provider accepts: no `$defs`,
     no `anyOf` with null, no titles.
     """
+    left_out = CHECKS[2:] if context_tokens < SMALL_CONTEXT else ()
     return [
         ToolDeclaration(name, " ".join((arguments.__doc__ or "").split()), _plain(arguments.model_json_schema()))
         for name, arguments in ARGUMENTS.items()
+        if name not in left_out
     ]
 
 

@@ -96,7 +96,7 @@ def _model_brain(
     outgoing = Outgoing(None if is_loopback(server.host) else Placeholders())
     brain = model_brain(
         server,
-        tool_declarations() if prompt is None else (),
+        tool_declarations(settings.context_tokens) if prompt is None else (),
         prompt=prompt,
         outside=outgoing,
         context_tokens=settings.context_tokens,
