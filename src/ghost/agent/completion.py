@@ -97,12 +97,15 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
     proofs = proofs_of(evidence, session.session_id, session.meant)
     if any(proofs.statement_problems(statement) for statement in completion["statements"]):
         bounds.append(("medium", "a statement is not supported by the records"))
+    causes = judged_causes(completion, session, evidence)
+    if any(not cause["supported"] for cause in causes):
+        bounds.append(("medium", "a cause is not supported by the records"))
     if not confirmed:
         bounds.append(("medium", "no hypothesis is CONFIRMED by a [CLOUD] record"))
     elif not _at_fault(completion, evidence, confirmed):
         bounds.append(("medium", "no layer at fault rests on a record of a CONFIRMED hypothesis"))
     else:
-        levels = [c["confidence"] for c in judged_causes(completion, session, evidence) if c["supported"]]
+        levels = [cause["confidence"] for cause in causes if cause["supported"]]
         best = max(levels, key=LEVELS.index, default="medium")
         bounds.append((best, f"no cause is more than {best}" if levels else "no supported cause is named"))
     if untested and not confirmed:
