@@ -13,9 +13,8 @@ from rich.console import Console as Rich
 from ghost.agent import Evidence, Investigation, Session, Tools, TurnLog, Workspace, verify_session, write_report
 from ghost.brain import Brain
 from ghost.cli.approvals import ScenarioGate
-from ghost.cli.shell_options import lab_programs
 from ghost.cloud import CloudOrchestrator
-from ghost.lab import Case, load_case, start
+from ghost.lab import Case, lab_programs, load_case, start
 from ghost.records import SystemClock, isoformat
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
 from tests.agent.conftest import Desk
