@@ -15,6 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import ghost
 from ghost.shell import SafeExecShell
 from tests.lab import in_process
 from tests.starter import Starter, serve
@@ -78,10 +79,17 @@ def _signal_at(name: str, count: str, later: str = "0") -> None:
     sys.addaudithook(hook)
 
 
-if __name__ == "__main__":
-    import ghost.cli
+def make_ready() -> None:
+    """Imports every module, those too that a command imports when it needs them, and compiles what is read of texts."""
+    from ghost.brain.offline.understanding.role_rules import rules
 
-    for found in pkgutil.iter_modules(ghost.cli.__path__):
+    for found in pkgutil.walk_packages(ghost.__path__, "ghost."):
         with contextlib.suppress(ImportError):  # of what is not installed or broken: whoever asks for it is told
-            importlib.import_module(f"ghost.cli.{found.name}")
+            importlib.import_module(found.name)
+    for kind in ("source", "destination", "source_fields", "destination_fields", "pairs", "served"):
+        rules(kind)
+
+
+if __name__ == "__main__":
+    make_ready()
     serve(int(sys.argv[1]), main)
