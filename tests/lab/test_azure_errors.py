@@ -84,7 +84,7 @@ def test_who_never_logged_in_and_who_has_no_network_is_told_so_before_anything_i
 
 
 def test_a_login_that_expires_midway_pauses_the_session_and_it_goes_on_after_a_new_one(tmp_path: Path) -> None:
-    with running(tmp_path / "lab", tenant(login_expires_after=8), 0.01) as up:
+    with running(tmp_path / "lab", tenant(login_expires_after=11), 0.01) as up:
         paused = ghost(up, tmp_path, SYMPTOM)
         assert paused.returncode == LoginError.exit_status, paused.stderr[-1500:]
         assert "run az login" in paused.stderr
@@ -133,9 +133,11 @@ def test_the_real_az_meets_locks_quotas_lost_answers_unknown_versions_and_missin
 
 
 def test_a_read_that_is_throttled_is_repeated_and_one_that_is_forbidden_names_its_permission(tmp_path: Path) -> None:
-    conditions = {"throttle": 7, "forbidden_reads": ("Microsoft.Network/routeTables/read",)}
+    conditions = {"throttle": 15, "forbidden_reads": ("Microsoft.Network/routeTables/read",)}
     with running(tmp_path / "lab", tenant(**conditions), 50) as up:
         done = ghost(up, tmp_path, SYMPTOM)
+        throttled = [row["path"] for row in up.asked() if row["status"] == 429]
+    assert throttled
     assert done.returncode in (0, 3), done.stderr[-1500:]
     (report,) = reports(tmp_path)
     assert "Microsoft.Network/routeTables/read" in json.dumps(report)
