@@ -30,10 +30,10 @@ from ghost.agent import (
 )
 from ghost.azure import error_of
 from ghost.cli.approvals import Gate, interactive_gate
+from ghost.cli.reads_on_terminal import shown_reads
 from ghost.cli.session_opening import own_lab_of
 from ghost.cli.session_records import APPLY, Recorded, option_of, workspace_of
 from ghost.cli.shell_errors import error_text
-from ghost.cli.shown_reads import shown_reads
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import GhostError, SessionError, UsageError

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ghost.cli.reads_on_terminal import shown_reads
 from ghost.cli.session_records import REACH
-from ghost.cli.shown_reads import shown_reads
 from ghost.cli.terminal import to_stdout
 from ghost.config import Settings
 from ghost.errors import UsageError
