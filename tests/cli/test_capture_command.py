@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ghost.cli.leftovers import tell_what_is_left
+from ghost.cloud.capture_commands import cloud_cleanup
+from ghost.cloud.registry import TaskRegistry
+from ghost.cloud.task import CaptureTask, State
+from ghost.config import Settings
+from ghost.records import private_dir
 from tests.cli.test_commands import ghost as run_ghost
 
 
@@ -82,3 +89,20 @@ def test_what_cannot_be_captured_is_said_before_anything_is_asked(ghost: Any, tm
         run = ghost(*words)
         assert (run.returncode, said in run.stderr) == (2, True), run.stderr
     assert not list((tmp_path / "audit").glob("orchestrator_tasks_*"))
+
+
+def test_an_interrupted_capture_is_told_as_running_only_if_azure_confirmed_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = TaskRegistry(private_dir(tmp_path / "audit"), "s1", print)
+    task = CaptureTask(task_id="ghost_a_20250115T143200", session_id="s1", target="a", state=State.APPROVED)
+    task = task.having(location="eastus", storage_account="logs01", storage_blob_name="b.cap")
+    task = registry.save(task.having(cleanup_plan=cloud_cleanup(task)))
+    settings = Settings(workspace=tmp_path)
+    tell_what_is_left(settings, "s1")
+    registry.save(task.stamped(provisioned=datetime.now(UTC)))
+    tell_what_is_left(settings, "s1")
+    unsure, sure = capsys.readouterr().err.splitlines()
+    assert "20250115T143200 may run for up to 60 s and is stored in logs01/captures" in unsure
+    assert "20250115T143200 runs for up to 60 s" in sure
+    assert sure.endswith(f"ghost capture cancel {task.task_id} --workspace {tmp_path}")

@@ -77,7 +77,10 @@ def tell_what_is_left(settings: Settings, session_id: str) -> None:
             if task.session_id != session_id or not any(step.in_cloud for step in task.remaining):
                 continue
             where = f"{task.storage_account}/{task.storage_container}"
-            runs = f"runs for up to {task.duration_limit_seconds} s and is stored" if task.active else "is still stored"
+            may = "may run" if task.creation_unanswered else "runs"
+            runs = (
+                f"{may} for up to {task.duration_limit_seconds} s and is stored" if task.active else "is still stored"
+            )
             verb = "cancel" if task.active else "cleanup"
             to_stderr().print(
                 f"The capture {task.task_id} {runs} in {where}, which costs until it is deleted: "

@@ -21,7 +21,7 @@ def without_cloud_steps(task: CaptureTask, because: str) -> CaptureTask:
 def second_look(task: CaptureTask) -> str:
     """Return what is to be done about a capture that Azure does not have, or not yet."""
     due = (task.absent_at + SECOND_LOOK_AFTER).strftime("%H:%M:%S UTC") if task.absent_at else "a few minutes"
-    return f"Azure does not have it, and may still be creating it: run cleanup_task again after {due}"
+    return f"Azure does not have it, and may still be creating it: clean up again after {due}"
 
 
 def begin(task: CaptureTask, event: task_events.CleanupRequested, at: datetime) -> Next:
