@@ -183,7 +183,8 @@ KINDS = [
 def test_a_capture_goes_from_request_to_cleanup(desk: Desk, mode: str) -> None:
     started = desk.orchestrator.orchestrate(_wanted(desk, mode))
     assert started["status"] == "task_pending", started
-    assert {check["passed"] for check in started["preflight"]} == {True}, started["preflight"]
+    not_passed = {check["check"] for check in started["preflight"] if check["passed"] is not True}
+    assert not_passed == ({"identity", "role"} if mode == "login" else set()), "az shows no name of the lab's identity"
     done = _until_it_ended(desk, started["task_id"])
 
     assert (done["status"], done["state"], done["stop_reason"]) == ("task_completed", "COMPLETED", "TimeExceeded"), done
@@ -271,7 +272,7 @@ def _check_requests(witness: Witness, mode: str) -> None:
     for record in records:
         requests = witness.sent[record["audit_id"]]
         command = _path_of(record["command"])
-        if not record["command"].startswith("az "):
+        if not record["command"].startswith("az ") or command == "account show":  # which az answers from a file
             assert requests == [], record["command"]
             continue
         assert (record["environment"], record["exit_code"]) == ("azure", 0), record
