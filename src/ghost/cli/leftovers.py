@@ -77,11 +77,10 @@ def tell_what_is_left(settings: Settings, session_id: str) -> None:
             if task.session_id != session_id or not any(step.in_cloud for step in task.remaining):
                 continue
             where = f"{task.storage_account}/{task.storage_container}"
-            may = "may run" if task.creation_unanswered else "runs"
-            runs = (
-                f"{may} for up to {task.duration_limit_seconds} s and is stored" if task.active else "is still stored"
+            verb, does = (
+                ("cancel", "may run" if task.creation_unanswered else "runs") if task.active else ("cleanup", "")
             )
-            verb = "cancel" if task.active else "cleanup"
+            runs = f"{does} for up to {task.duration_limit_seconds} s and is stored" if does else "is still stored"
             to_stderr().print(
                 f"The capture {task.task_id} {runs} in {where}, which costs until it is deleted: "
                 f"ghost capture {verb} {task.task_id}{option_of(settings.workspace)}",
