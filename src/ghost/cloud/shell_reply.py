@@ -13,6 +13,8 @@ from ghost.text import one_line
 _DETAIL_LIMIT = 500
 _CUT = re.compile(r"\[truncated: showing \d+ of \d+ items\]")
 
+_ABANDONED = "user_abandoned"
+_NOBODY = "nobody answered; a terminal is needed for it"
 _NO_FILE = "No such file"
 """Of rm."""
 
@@ -37,14 +39,15 @@ class Reply:
         exit_code = response.get("exit_code")
         metadata = response.get("output_metadata")
         output = str(response.get("output") or "")
+        action = text(response.get("action"))
         return cls(
             status=str(response.get("status") or "error"),
             output=output,
             stderr=str(response.get("stderr") or ""),
             exit_code=exit_code if isinstance(exit_code, int) else None,
             error=line(response.get("error")),
-            action=text(response.get("action")),
-            denial_reason=line(response.get("denial_reason")),
+            action=action,
+            denial_reason=line(response.get("denial_reason")) or (_NOBODY if action == _ABANDONED else None),
             audit_id=text(response.get("audit_id")),
             cut=(isinstance(metadata, dict) and metadata.get("truncation_applied") is True)
             or bool(_CUT.search(output)),
@@ -61,7 +64,7 @@ class Reply:
     @property
     def user_denied(self) -> bool:
         """True if a person denied the command; an unanswered prompt is not a denial."""
-        return self.denied and self.action != "user_abandoned"
+        return self.denied and self.action != _ABANDONED
 
     @property
     def absent(self) -> bool:
