@@ -100,6 +100,7 @@ def _of_the_preflight() -> list[str]:
         "network_interface": PLACES["nic"],
         "storage_account_id": PLACES["account"],
         "principal": "ana@contoso.com",
+        "capture_name": "ghost_web-vm-01_20260101T000000_ab12",
     }
     checks = tomllib.loads(file.read_text(encoding="utf-8"))["checks"]
     return [
