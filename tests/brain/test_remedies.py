@@ -29,10 +29,12 @@ from ghost.net import (
     proposed,
     undo_for,
 )
+from ghost.net.az_changes import command_line
 from ghost.net.balancing.changes import AddGroup, AttachPublicAddress
 from ghost.net.balancing.resources import NatGateway
-from ghost.net.changes import AllowAccess, StartMachine, SyncPeering
+from ghost.net.changes import AllowAccess, RemoveRule, StartMachine, SyncPeering
 from ghost.net.hops import Hop, Mend
+from ghost.net.security import SecurityRule
 from ghost.shell import classify
 from tests.exhaustive import sample
 from tests.lab import real_az
@@ -200,3 +202,16 @@ def test_a_fault_without_a_command_has_advice_that_names_its_resource() -> None:
     hop = Hop("guest", "/x/virtualMachines/web-01", "drop", "the filter drops it", "INPUT 3", "guest_firewall")
     (advice,) = advice_for(Fault(hop, None, "blocked"))
     assert advice == "Allow the flow in the guest's firewall (web-01, INPUT 3)."
+
+
+def test_what_az_would_read_as_a_file_or_an_option_is_in_no_command() -> None:
+    group = "/subscriptions/s/resourceGroups/{}/providers/Microsoft.Network/networkSecurityGroups/n"
+    wrong = []
+    for description in ("@/etc/passwd", "a=@~/.azure/config", "--debug", "-x", "said \u202eby"):
+        rule = SecurityRule("deny", 100, "Inbound", "Deny", description=description)
+        network = Network().with_resources(RuleSet, [RuleSet(id=group.format("rg"), rules=(rule,))])
+        (undo,) = undo_for(RemoveRule(group.format("rg"), "deny"), network)
+        wrong += [undo] if undo is not None else []
+    network = Network().with_resources(RuleSet, [RuleSet(id=group.format("--debug"), rules=(rule,))])
+    assert not [*wrong, *commands_for(RemoveRule(group.format("--debug"), "deny"), network)]
+    assert command_line(("network", "private-dns", "record-set", "a", "add-record", "-n", "@", "-a", "10.0.0.1"))

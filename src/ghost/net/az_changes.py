@@ -1,10 +1,11 @@
 """Each change to a network as the `az` commands that make it, in the order in which they are run.
 
-Pure: nothing is run here. Every word is quoted; one that no terminal shows gives no command.
+Pure: nothing is run here. Every word is quoted; one that is read as something else gives no command.
 """
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterator, Sequence
 from ipaddress import summarize_address_range
@@ -86,10 +87,19 @@ def commands_for(mend: Mend, network: Network) -> tuple[str, ...]:
     None approves a private endpoint: nothing that is read for a walk tells the connection's name at the service.
     """
     try:
-        commands = [shlex.join(("az", *words)) for words in command_words(mend, network)]
+        commands = [command_line(words) for words in command_words(mend, network)]
     except (Unread, ValueError):
         return ()
-    return tuple(commands) if all(command.isprintable() for command in commands) else ()
+    return tuple(filter(None, commands)) if all(commands) else ()
+
+
+def command_line(words: Words) -> str | None:
+    """Return the command; None where az or a terminal would read a value as something else: a file's name (a word, or
+    what follows its first `=`, that begins with `@`), an option, or text that is not shown."""
+    command = shlex.join(("az", *words))
+    names_file = any(text.startswith("@") and text != "@" for word in words for text in (word, word.partition("=")[2]))
+    is_option = any(option.startswith("-") and value.startswith("-") for option, value in itertools.pairwise(words))
+    return None if names_file or is_option or not command.isprintable() else command
 
 
 def command_words(mend: Mend, network: Network) -> Iterator[Words]:

@@ -6,10 +6,9 @@ peering that is synced or was disconnected, the lifetime of an alias.
 
 from __future__ import annotations
 
-import shlex
 from typing import Final
 
-from ghost.net.az_changes import FLAGS, Words, command_words, route_options, rule_options
+from ghost.net.az_changes import FLAGS, Words, command_line, command_words, route_options, rule_options
 from ghost.net.balancing.changes import AddBalancingRule, AddNatGateway, AttachPublicAddress, SetProbePort
 from ghost.net.balancing.resources import LoadBalancer, NatGateway
 from ghost.net.changes import AddRoute, AddRule, EnableForwarding, RemoveRoute, RemoveRule, StartMachine
@@ -67,8 +66,8 @@ def _undo(words: Words, mend: Mend, network: Network) -> str | None:
         undoing = _words(words[: start - 1], words[start - 1], options, mend, network)
     except (Unread, ValueError, LookupError):
         return None
-    command = shlex.join(("az", *undoing))
-    return command if command.isprintable() and REDACTED not in command else None
+    command = command_line(undoing)
+    return command if command is not None and REDACTED not in command else None
 
 
 def _words(place: Words, verb: str, options: Options, mend: Mend, network: Network) -> Words:
