@@ -106,6 +106,7 @@ def test_every_tool_with_good_and_bad_arguments_is_answered_and_on_record(tmp_pa
         )
         == 0
     )
+    (workspace / "captures" / "gone_semantic.json").symlink_to(workspace / "nowhere")
     written = {path.name for path in (workspace / "captures").iterdir()}
 
     async def session() -> str:
@@ -121,7 +122,11 @@ def test_every_tool_with_good_and_bad_arguments_is_answered_and_on_record(tmp_pa
             for tool, arguments, expected in BAD:
                 wrong, text = await called(client, tool, **arguments)
                 assert (wrong, expected in text) == (True, True), (tool, arguments, text)
-            mine = next((workspace / "audit").glob("mcp_calls_*.jsonl")).stem.removeprefix("mcp_calls_")
+            calls = next((workspace / "audit").glob("mcp_calls_*.jsonl"))
+            before = calls.stat().st_size
+            assert (await called(client, "x" * 100_000))[0]
+            assert calls.stat().st_size - before < 5_000
+            mine = calls.stem.removeprefix("mcp_calls_")
             assert '"calls": [' in (await called(client, "audit_show", session=mine))[1]
             assert "web-vm-01-nic" in (await called(client, "audit_show", session=mine, record=1))[1]
             (findings,) = (await client.list_resources()).resources
@@ -143,7 +148,7 @@ def test_every_tool_with_good_and_bad_arguments_is_answered_and_on_record(tmp_pa
 def check_records(recorded: SessionPaths) -> None:
     calls = read_valid_records(recorded.calls)[0]
     begun, ended = ([call["call"] for call in calls if name in call] for name in ("tool", "status"))
-    assert begun == ended == list(range(1, len(GOOD) + len(BAD) + 2 + 6 + 1))
+    assert begun == ended == list(range(1, len(GOOD) + len(BAD) + 3 + 6 + 1))
     assert {call["client"] for call in calls if "tool" in call} == {"test-agent 7"}
     records = read_valid_records(recorded.shell_audit)[0]
     assert {record["action"] for record in records if record["status"] == "completed"} == {"auto_approved"}

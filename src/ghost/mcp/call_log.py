@@ -25,7 +25,9 @@ class CallLog:
     def begin(self, client: str, tool: str, arguments: Mapping[str, Any]) -> int:
         """Write down that a call begins. Returns its number."""
         self._calls += 1
-        self._append(call=self._calls, client=client, tool=tool, arguments=map_text(dict(arguments), _written))
+        self._append(
+            call=self._calls, client=client, tool=_written(tool), arguments=map_text(dict(arguments), _written)
+        )
         return self._calls
 
     def end(self, call: int, status: str, **told: Any) -> None:

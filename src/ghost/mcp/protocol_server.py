@@ -103,6 +103,7 @@ class Desk:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._investigates = False
 
     def server(self) -> Server[Any]:
         return Server(
@@ -166,15 +167,17 @@ class Desk:
     async def _investigated(self, asked: InvestigateArguments, tell: Any, end: dict[str, Any]) -> dict[str, Any]:
         workspace = self._connection.workspace
         busy = {"status": "busy", "reason": f"{workspace.root} is in use by another investigation: ask again later."}
-        if is_locked(workspace.root):
+        if self._investigates or is_locked(workspace.root):
             return busy
         given = {"--source": asked.source, "--dest": asked.destination, "--port": asked.port}
         given |= {"--protocol": asked.protocol, "--lab": self._connection.lab, "--workspace": str(workspace.root)}
         options = [f"{name}={value}" for name, value in given.items() if value]
         found = Investigated()
+        self._investigates = True
         try:
             await run_investigation(options, asked.symptom, found, tell)
         finally:
+            self._investigates = False
             end |= {"session_id": found.session_id} if found.session_id else {}
         if found.error:
             lost_the_race = found.session_id is None and is_locked(workspace.root)

@@ -109,9 +109,8 @@ def documents(workspace: Workspace, captures: Path) -> Iterator[Document]:
             session, _ = load_session(workspace.find(session_id))
             about = one_line(session.symptom or "", 200)
             yield Document(f"ghost://reports/{session_id}", f"Report of {session_id}", about, MARKDOWN)
-    for path in sorted(captures.glob(f"*{_SEMANTIC}"), key=lambda path: path.stat().st_mtime, reverse=True)[
-        :MAX_LISTED
-    ]:
+    found = [path for path in captures.glob(f"*{_SEMANTIC}") if path.is_file() and not path.is_symlink()]
+    for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)[:MAX_LISTED]:
         name = path.name.removesuffix(_SEMANTIC)
         if _URI.fullmatch(f"ghost://findings/{name}"):
             yield Document(f"ghost://findings/{name}", f"Findings in {name}", "A capture.", JSON)
