@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,3 +107,12 @@ def test_an_interrupted_capture_is_told_as_running_only_if_azure_confirmed_it(
     assert "20250115T143200 may run for up to 60 s and is stored in logs01/captures" in unsure
     assert "20250115T143200 runs for up to 60 s" in sure
     assert sure.endswith(f"ghost capture cancel {task.task_id} --workspace {tmp_path}")
+
+
+def test_a_capture_of_a_lab_that_is_gone_never_reaches_az(ghost: Any, tmp_path: Path) -> None:
+    assert ghost("start", "app-vm-01", "--lab", "wire-loss").returncode == 0
+    shutil.rmtree(tmp_path / "lab")
+    for words in ("cancel", "fetch", "check"):
+        refused = ghost(words, "last")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "there is no lab in" in refused.stderr

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from ghost.cloud import task_events as e
-from ghost.cloud.capture_commands import Purpose, cloud_cleanup
+from ghost.cloud.capture_commands import Purpose, clean_up, cloud_cleanup
 from ghost.cloud.lifecycle import advance, follow_up, news_of_partner
 from ghost.cloud.preflight import Check
 from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State, Timestamps
@@ -296,3 +296,13 @@ def test_an_analysed_end_is_not_analysed_again() -> None:
     for event in (e.PartnerReady("/b.cap"), e.PartnerLost(), e.ComparedByPartner("/b.cap")):
         with pytest.raises(IllegalTransition):
             advance(an_end("source", outcome=Outcome.COMPLETED), event, AT)
+
+
+def test_what_a_record_names_that_the_task_did_not_make_is_asked_about() -> None:
+    own, blob = cloud_cleanup(task := a_task(State.COMPLETED))
+    capture = own.having(command="az network watcher packet-capture delete -l eastus -n somebody-elses")
+    other = blob.having(command="az storage blob delete --account-name backups --container-name db --name all.bak")
+    asked = [clean_up(task.having(cleanup_plan=(step,)), 0).asks for step in (own, blob, capture, other)]
+    assert asked == [False, False, True, True]
+    named = task.having(azure_operation_id="somebody-elses", storage_blob_name="all.bak")
+    assert all(clean_up(named.having(cleanup_plan=cloud_cleanup(named)), step).asks for step in (0, 1))

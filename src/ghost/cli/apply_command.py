@@ -148,7 +148,7 @@ class _Application:
             besides=list(self._fix.besides),
         )
         az_lab = lab_behind_az()
-        lab = own_lab_of(session, settings.workspace, az_lab)
+        lab = own_lab_of(session.session_id, session.network, settings.workspace, az_lab)
         self._question = f"ghost apply {session.session_id}"
         self._shell = SafeExecShell(
             self._told.session_id,

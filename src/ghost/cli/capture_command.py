@@ -19,7 +19,7 @@ from ghost.cli.az_access import check_access
 from ghost.cli.capture_settings import orchestrator_of
 from ghost.cli.leftovers import tell_what_is_left
 from ghost.cli.narration import NarratedShell, Narration
-from ghost.cli.session_opening import network_of_az
+from ghost.cli.session_opening import network_of_az, network_of_lab, own_lab_of
 from ghost.cli.session_records import open_workspace, option_of
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import ANY_ACCOUNT, CaptureTask, capture_tasks
@@ -185,12 +185,12 @@ class _Session:
         self._narration.real = shell.real if settings.private else str
         clock = lab.clock if lab else SystemClock()
         self._shell = narrated = NarratedShell(shell, self._narration, clock)
-        network = f"lab {lab.briefing.name} (SIMULATED)" if lab else network_of_az(behind_az)
+        network = network_of_lab(lab) if lab else network_of_az(behind_az)
         self._narration.banner(f"GHOST  Session: {session_id}", f"Network: {network}")
         check_access(narrated, simulated=lab is not None)
         approve_plan = None if asked.approve_each else narrated.approve_plan
         self.orchestrator = orchestrator_of(
-            settings, narrated, session_id, clock, self._narration.announce, approve_plan
+            settings, narrated, session_id, clock, self._narration.announce, approve_plan, network
         )
 
     def _gate(self) -> Gate:
@@ -301,13 +301,13 @@ def _session(
         session_id = began if began.startswith(CAPTURE) else new_command_id(CAPTURE, SystemClock().now())
         private_dir(settings.audit_dir)
         directory = settings.workspace / "lab" / began
-        running = (
-            start_lab(scenario, directory, speed=settings.lab_speed)
-            if scenario
-            else reopen_lab(directory)
-            if directory.is_dir()
-            else None
-        )
+        running: RunningLab | None = None
+        if scenario:
+            running = start_lab(scenario, directory, speed=settings.lab_speed)
+        elif ends and (network := ends[0].network):
+            running = own_lab_of(began, network, settings.workspace, lab_behind_az())
+        elif directory.is_dir():
+            running = reopen_lab(directory)
         try:
             yield _Session(settings, session_id, ends, running, asked)
         except BaseException:

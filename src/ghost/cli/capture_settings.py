@@ -17,6 +17,7 @@ def orchestrator_of(
     clock: Clock,
     announce: Callable[[str], None],
     approve_plan: ApprovePlan | None,
+    network: str,
 ) -> CloudOrchestrator:
     """Raises `UsageError` for a container, prefix or filter that is not one. Does not search Azure."""
     return CloudOrchestrator(
@@ -42,4 +43,5 @@ def orchestrator_of(
         announce=announce,
         search_azure_at_start=False,
         approve_plan=approve_plan,
+        network=network,
     )

@@ -243,7 +243,8 @@ class _Run:
         self.narration.simulated = self.lab is not None
         sid, announce = self.session.session_id, self.narration.announce
         approve_plan = None if self.request.approve_each else shell.approve_plan
-        return orchestrator_of(self.settings, shell, sid, self._network_clock(), announce, approve_plan)
+        clock, network = self._network_clock(), self.session.network
+        return orchestrator_of(self.settings, shell, sid, clock, announce, approve_plan, network)
 
     def _investigation(
         self,

@@ -98,7 +98,7 @@ class SessionOpening:
         except SessionError as unreadable:
             self._choose(session_id, [str(unreadable)], str(unreadable), (FRESH, ABORT))
             return self._fresh(session_id, az_lab)
-        lab = own_lab_of(session, self._workspace.root, az_lab)
+        lab = own_lab_of(session.session_id, session.network, self._workspace.root, az_lab)
         checks = verify_session(session, session.paths(self._workspace.root), checksum_holds=intact)
         problems = [f"{check.name}: {problem}" for check in checks for problem in check.problems]
         if problems:
@@ -190,16 +190,16 @@ class SessionOpening:
         return self._workspace.root / "lab" / session_id
 
 
-def own_lab_of(session: Session, workspace: Path, az_lab: RunningLab | None) -> RunningLab | None:
-    """The lab of an earlier session; None where it asked az, which must ask the same network here.
+def own_lab_of(session_id: str, network: str, workspace: Path, az_lab: RunningLab | None) -> RunningLab | None:
+    """The lab of an earlier session in this network; None where it asked az, which must ask the same network here.
 
     Raises `SessionError` where it does not, and `LabError` if the lab is gone.
     """
-    if session.network.endswith(SIMULATED):
-        return reopen_lab(workspace / "lab" / session.session_id)
-    if session.network != network_of_az(az_lab):
+    if network.endswith(SIMULATED):
+        return reopen_lab(workspace / "lab" / session_id)
+    if network != network_of_az(az_lab):
         raise SessionError(
-            f"{session.session_id} investigated {session.network}, and az here uses {network_of_az(az_lab)}: "
+            f"{session_id} is of {network}, and az here uses {network_of_az(az_lab)}: "
             "go on with it in a shell whose az uses the same network"
         )
     return None

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ghost.cloud.preflight import Check, CheckCommand
-from ghost.cloud.resource_names import is_placeholder, is_resource_id
+from ghost.cloud.resource_names import begun_at, is_placeholder, is_resource_id
 from ghost.cloud.task import CaptureTask, CleanupStep, Mode, Outcome
 from ghost.cloud.traffic_filters import as_json
 from ghost.text import one_line
@@ -293,8 +293,14 @@ def clean_up(task: CaptureTask, step: int) -> ShellCommand:
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
         delay_seconds=BUSY_SECONDS * task.cleanup_plan[step].attempts,
         step=step,
-        asks=task.outcome not in (Outcome.COMPLETED, Outcome.CANCELLED),
+        asks=task.outcome not in (Outcome.COMPLETED, Outcome.CANCELLED) or not _is_of(task, task.cleanup_plan[step]),
     )
+
+
+def _is_of(task: CaptureTask, step: CleanupStep) -> bool:
+    """Return whether a step removes what the task made, by its name: a record may name anything in Azure."""
+    made = all(map(begun_at, (task.capture_name, task.storage_blob_name)))
+    return not step.in_cloud or (made and step.command in [own.command for own in cloud_cleanup(task)])
 
 
 def cloud_cleanup(task: CaptureTask) -> tuple[CleanupStep, ...]:

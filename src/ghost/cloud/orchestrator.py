@@ -74,6 +74,7 @@ class CloudOrchestrator:
         name_ending: Callable[[], str] = random_ending,
         search_azure_at_start: bool = True,
         approve_plan: ApprovePlan | None = None,
+        network: str | None = None,
     ) -> None:
         """`approve_plan`: asks once about the commands of a capture's whole life; without it each asks by itself."""
         if storage_auth_mode not in AUTH_MODES:
@@ -99,6 +100,7 @@ class CloudOrchestrator:
         capture_filters(wishes.filters)
         self._announce = announce or _to_stderr
         self._approve_plan = approve_plan
+        self._network = network
         self._name_ending = name_ending
         self._trace = CallTrace()
         self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
@@ -187,8 +189,7 @@ class CloudOrchestrator:
         ready = [self._until(_CREATION, task, task_events.Registered()) for task in tasks]
         self._ask_for_plan(ready)
         tasks = [self._carry_on(task, command) for task, command in ready]
-        alive = next((task for task in tasks if task.active), tasks[0])
-        return self._respond(alive)
+        return self._respond(next((task for task in tasks if task.active), tasks[0]))
 
     def _ask_for_plan(self, ready: list[tuple[CaptureTask, ShellCommand | None]]) -> None:
         """Ask once about the whole life of these captures. What is denied here is denied when its turn comes."""
@@ -205,6 +206,7 @@ class CloudOrchestrator:
         task = CaptureTask(
             task_id=task_id,
             session_id=self._session_id,
+            network=self._network,
             target=target,
             state=State.CREATED,
             investigation_context=request.investigation_context,
@@ -234,9 +236,7 @@ class CloudOrchestrator:
             task = self._burst(task)
         if task.active and task.state is State.COMPLETED:
             task = self._finish_pair(task)
-        if (
-            task.denial and not self._trace.audit_ids
-        ):  # an earlier process was told, and may have ended before its reply
+        if task.denial and not self._trace.audit_ids:  # an earlier process was told, and may not have passed it on
             self._trace = CallTrace.of(task.denial)
         return self._respond(task)
 
@@ -363,8 +363,7 @@ class CloudOrchestrator:
         """Add the resulting local files to a download or analysis event."""
         path = Path(task.download_path)
         if isinstance(event, task_events.Analysed):
-            optional = artifacts_of(task).where_written
-            return task_events.Analysed(tuple(file for file in optional if Path(file).is_file()))
+            return task_events.Analysed(tuple(f for f in artifacts_of(task).where_written if Path(f).is_file()))
         if isinstance(event, task_events.DownloadFailed):
             return task_events.DownloadFailed(event.detail, left_a_file=path.is_file())
         if isinstance(event, task_events.Downloaded):

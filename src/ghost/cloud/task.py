@@ -29,7 +29,7 @@ from ghost.cloud.resource_names import (
     subscription_of,
 )
 from ghost.cloud.traffic_filters import CaptureFilter
-from ghost.records import isoformat
+from ghost.records import isoformat, valid_session_id
 
 
 class State(StrEnum):
@@ -176,7 +176,9 @@ class Timestamps(_Record):
 
 class CaptureTask(_Record):
     task_id: CaptureName
-    session_id: str
+    session_id: Annotated[str, _matching(valid_session_id)]
+    network: str | None = None
+    """In which it is; None in records that do not tell."""
     intent: str = "capture_traffic"
     target: str = ""
     target_type: str | None = None
