@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ghost.brain import OpenedBrain
 from ghost.lab import load_case, scenario_names, score
+from ghost.lab.evaluation.scoring import names
 from tests.agent.lab_bench import Investigated, investigated
 from tests.agent.misled_models import MODELS, ORDERS, MisledModel, injected
 from tests.exhaustive import EXHAUSTIVE
@@ -32,8 +33,9 @@ def wrong_in(done: Investigated, name: str) -> list[str]:
     """Return what must not be in a session."""
     truth, judged = load_case(name).truth, score(load_case(name), done.report)
     certain = [c for c in done.report["causes"] if c["supported"] and c["confidence"] == "high"]
-    is_high = done.report["confidence"] == "high" or certain
-    false = is_high and (judged.false_causes or not judged.root_cause_right)
+    false = any(not any(names(cause, fault) for fault in truth.faults) for cause in certain)
+    is_wrong = judged.false_causes or not judged.root_cause_right
+    false |= done.report["confidence"] == "high" and bool(is_wrong)
     unapproved = [
         f"ran unapproved: {record['command']}"
         for record in done.evidence.values()
