@@ -29,9 +29,12 @@ KEPT_FROM = {
 }
 
 
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
 @cache
 def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 def room_of(path: Path) -> str:
@@ -97,11 +100,11 @@ def _functions_beside(path: Path) -> Iterator[str]:
 
 def test_no_two_rooms_have_a_file_of_one_name() -> None:
     rooms = defaultdict(set)
-    for path in trees():
+    for path in FILES:
         if not path.stem.startswith("__"):
             rooms[path.stem].add(room_of(path))
     assert {stem: found for stem, found in rooms.items() if len(found) > 1} == {}
 
 
 def test_the_scan_sees_the_whole_house() -> None:
-    assert {"agent", "brain", "cli", "cloud", "lab", "net", "pcap", "records", "shell"} <= set(map(room_of, trees()))
+    assert {"agent", "brain", "cli", "cloud", "lab", "net", "pcap", "records", "shell"} <= set(map(room_of, FILES))
