@@ -14,7 +14,7 @@ from ghost.agent import Evidence, Investigation, Session, Tools, TurnLog, Worksp
 from ghost.brain import Brain
 from ghost.cli.approvals import ScenarioGate
 from ghost.cloud import CloudOrchestrator
-from ghost.lab import Case, lab_programs, load_case, start
+from ghost.lab import Case, Scenario, lab_programs, load_case, start
 from ghost.records import SystemClock, isoformat
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
 from tests.agent.conftest import Desk
@@ -71,7 +71,7 @@ def opened(
         anonymization_enabled=False,
         roots=[root],
         reads_only=[root / "captures"],
-        runner=in_process.run,
+        runner=in_process.run if isinstance(scenario, Scenario) else None,  # a tape's programs are others
         **lab_programs(lab),
     )
     audit, captures = str(root / "audit"), str(root / "captures")

@@ -1,6 +1,6 @@
 """Misled models over the catalogue: never a false certainty, nothing run unapproved, always a report that verifies.
 
-In full (`make test-exhaustive`) each model meets every scenario.
+In full (`make test-exhaustive`) each model meets every scenario and tape.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from ghost.brain import OpenedBrain
-from ghost.lab import load_case, scenario_names, score
+from ghost.lab import load_case, scenario_names, score, tape_names
 from ghost.lab.evaluation.scoring import names
 from tests.agent.lab_bench import Investigated, investigated
 from tests.agent.misled_models import MODELS, ORDERS, MisledModel, injected
@@ -24,7 +24,7 @@ def cases() -> list[tuple[str, str]]:
     """Return each model with a scenario, another one for each; in full each with all."""
     scenarios = [name for name in scenario_names() if not name.startswith("wire")]
     if EXHAUSTIVE:
-        return list(product(MODELS, scenario_names()))
+        return list(product(MODELS, (*scenario_names(), *tape_names())))
     chosen = random.Random(1).sample(scenarios, len(MODELS))
     return list(zip(MODELS, chosen, strict=True))
 
