@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -24,23 +25,28 @@ DENIED = deny(6379)
 NOTE = ResumeNote("interrupted")
 
 
-WHOLE = {
-    "denied": play(OfflineBrain(), SYMPTOM, LabTenant(DENIED)),
-    "healthy": play(OfflineBrain(), SYMPTOM, LabTenant()),
-    "asked": play(OfflineBrain(), "app-01 cannot reach the zeppelin", LabTenant(), lambda q: "cache-01"),
+WHOLE: dict[str, Callable[[], Played]] = {
+    "denied": lambda: play(OfflineBrain(), SYMPTOM, LabTenant(DENIED)),
+    "healthy": lambda: play(OfflineBrain(), SYMPTOM, LabTenant()),
+    "asked": lambda: play(OfflineBrain(), "app-01 cannot reach the zeppelin", LabTenant(), lambda q: "cache-01"),
 }
+
+
+@cache
+def played(name: str) -> Played:
+    return WHOLE[name]()
 
 
 @pytest.mark.parametrize("name", sorted(WHOLE))
 def test_every_turn_follows_from_the_conversation_before_it(name: str) -> None:
-    conversation = WHOLE[name].conversation
+    conversation = played(name).conversation
     for place, message in enumerate(conversation):
         if isinstance(message, Turn):
             assert OfflineBrain().next_turn(conversation[:place]) == message
 
 
 def test_the_same_conversation_gives_the_same_turn_from_the_same_brain_too() -> None:
-    brain, conversation = OfflineBrain(), WHOLE["denied"].conversation
+    brain, conversation = OfflineBrain(), played("denied").conversation
     for place in (7, 3, 7, 5):
         assert brain.next_turn(conversation[:place]) == brain.next_turn(conversation[:place])
 
@@ -64,7 +70,7 @@ def test_the_investigation_waits_between_turns_and_starts_again_only_where_the_c
 
 
 def test_a_call_whose_result_was_lost_is_made_again_and_only_that_one() -> None:
-    conversation = list(WHOLE["denied"].conversation[:3])
+    conversation = list(played("denied").conversation[:3])
     results = conversation[2]
     assert isinstance(results, ToolResults)
     conversation[2] = ToolResults(results.results[:1])
@@ -79,11 +85,11 @@ def test_a_conversation_without_a_symptom_is_an_error() -> None:
 
 def test_an_investigation_that_has_concluded_does_not_go_on() -> None:
     with pytest.raises(BrainError, match="concluded"):
-        OfflineBrain().next_turn(WHOLE["denied"].conversation)
+        OfflineBrain().next_turn(played("denied").conversation)
 
 
 def test_a_conclusion_that_is_returned_is_drawn_again() -> None:
-    *before, concluding, results = WHOLE["denied"].conversation
+    *before, concluding, results = played("denied").conversation
     assert isinstance(results, ToolResults)
     returned = replace(results.results[-1], result={"status": "error", "error": "conclusion_incomplete"})
     (call,) = OfflineBrain().next_turn([*before, concluding, ToolResults((*results.results[:-1], returned))]).tool_calls
@@ -105,7 +111,7 @@ def commands_in(conversation: Sequence[Message]) -> int:
 @given(st.integers(1, 20))
 @settings(max_examples=examples(12))
 def test_wherever_it_was_cut_it_reaches_the_same_conclusion(place: int) -> None:
-    conversation = WHOLE["denied"].conversation[:place]
+    conversation = played("denied").conversation[:place]
     again = resumed(conversation, LabTenant(DENIED, first=commands_in(conversation) + 1))
     assert again.completion["confirmed_hypotheses"] == ["H1"]
     assert again.coverage("nsg_inbound") == "at_fault"
@@ -124,7 +130,7 @@ def _resolves_h1(call: ToolCall) -> bool:
 
 
 def test_after_an_interruption_the_critical_reads_run_again_first() -> None:
-    conversation = until_rules_are_judged(WHOLE["denied"])
+    conversation = until_rules_are_judged(played("denied"))
     turn = OfflineBrain().next_turn([*conversation, NOTE])
     commands = [call.arguments["command"] for call in turn.tool_calls]
     assert 2 <= len(commands) <= 3
@@ -133,7 +139,7 @@ def test_after_an_interruption_the_critical_reads_run_again_first() -> None:
 
 
 def test_unchanged_facts_are_said_to_be_unchanged_with_both_records() -> None:
-    conversation = until_rules_are_judged(WHOLE["denied"])
+    conversation = until_rules_are_judged(played("denied"))
     again = resumed(conversation, LabTenant(DENIED, first=commands_in(conversation) + 1))
     after = again.turns[sum(isinstance(m, Turn) for m in conversation) + 1]
     assert "what it said in s_0" in after.text
@@ -146,7 +152,7 @@ def test_unchanged_facts_are_said_to_be_unchanged_with_both_records() -> None:
 
 
 def test_a_deny_that_has_gone_reopens_its_hypothesis_and_the_wire_is_looked_at() -> None:
-    conversation = until_rules_are_judged(WHOLE["denied"])
+    conversation = until_rules_are_judged(played("denied"))
     again = resumed(conversation, LabTenant(first=commands_in(conversation) + 1))
     reopening = again.turns[sum(isinstance(m, Turn) for m in conversation) + 1]
     assert "gone" in reopening.text
@@ -158,20 +164,20 @@ def test_a_deny_that_has_gone_reopens_its_hypothesis_and_the_wire_is_looked_at()
 
 
 def test_a_deny_that_has_come_is_found_after_resume() -> None:
-    conversation = until_rules_are_judged(WHOLE["healthy"])
+    conversation = until_rules_are_judged(played("healthy"))
     again = resumed(conversation, LabTenant(DENIED, first=commands_in(conversation) + 1))
     assert again.completion["confirmed_hypotheses"] == ["H1"]
 
 
 def test_a_read_that_cannot_run_again_leaves_the_earlier_answer() -> None:
-    conversation = until_rules_are_judged(WHOLE["denied"])
+    conversation = until_rules_are_judged(played("denied"))
     again = resumed(conversation, LabTenant(DENIED, denied=("nsg",), first=commands_in(conversation) + 1))
     assert "could not be run again" in again.text
     assert again.completion["confirmed_hypotheses"] == ["H1"]
 
 
 def test_an_interruption_after_the_conclusion_leads_to_a_new_one() -> None:
-    whole = WHOLE["denied"].conversation
+    whole = played("denied").conversation
     again = resumed(whole, LabTenant(first=commands_in(whole) + 1))
     assert again.completion["root_cause_summary"].startswith("No cause found")
 
