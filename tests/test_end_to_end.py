@@ -148,7 +148,7 @@ def test_the_demonstration_shows_hypotheses_classes_approvals_a_capture_and_the_
         "Records packets of “app-vm-01” of group “app-rg”",
         "answered by the scenario",
         "RISKY, approved",
-        "✓ analyse capture",
+        "✓ compare captures",
         "✓ H4 CONFIRMED by #",
         "Cause found, high confidence: packet loss",
         "RCA REPORT WRITTEN",
@@ -219,7 +219,7 @@ def killed_after(seen: str, directory: Path) -> str:
     return re.search(r"Session: (ghost_\w+)", screen).group(1)
 
 
-MOMENTS = ["? H2", "✓ state of machines", "✓ create packet capture", "✓ state of the capture", "✓ analyse capture"]
+MOMENTS = ["? H2", "✓ state of machines", "✓ create packet capture", "✓ state of the capture", "✓ compare captures"]
 
 
 @pytest.mark.parametrize("moment", sample(MOMENTS, 1, seed=5))
@@ -240,7 +240,7 @@ def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tm
         assert cited & set(before), "no evidence from before the kill is cited"
     ghost("audit", "verify", session, cwd=tmp_path)
     captures = finished.report["captures"]
-    assert len(captures) == 1, "a second capture was started"
+    assert len(captures) == 2, "a third capture was started"
     state = json.loads((tmp_path / "lab" / session / "state.json").read_text())
     assert not state.get("captures")
 
@@ -336,7 +336,7 @@ def test_a_terminal_closed_at_an_approval_loses_nothing(tmp_path):
     result = ghost("investigate", "--resume", session, "--json", cwd=tmp_path)
     finished = Finished(json.loads(result.stdout), result.stderr, tmp_path)
     the_cause_is_right(finished, load_scenario("wire-loss"))
-    assert len(finished.report["captures"]) == 1
+    assert len(finished.report["captures"]) == 2
 
 
 def test_on_a_terminal_a_denial_with_its_reason_reaches_the_report(tmp_path):
@@ -349,7 +349,7 @@ def test_on_a_terminal_a_denial_with_its_reason_reaches_the_report(tmp_path):
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == INCONCLUSIVE
-    assert "A plan: these 5 commands may run as they stand" in screen
+    assert "A plan: these 8 commands may run as they stand" in screen
     session = re.search(r"Session: (ghost_\w+)", screen).group(1)
     report = json.loads((tmp_path / "audit" / f"ghost_rca_{session}.json").read_text())
     assert {row["layer"]: row["status"] for row in report["coverage"]}["wire"] == "not_verified"

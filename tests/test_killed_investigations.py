@@ -39,9 +39,9 @@ class Known:
 SCENARIOS = {
     "blocked-port": Known("cause_found", 0, 190),
     "guest-broker-queue": Known("cause_found", 0, 195),
-    "wire-loss": Known("cause_found", 1, 410),
-    "wire-order-answers": Known("inconclusive", 1, 290),  # its captures are denied
-    "calm-night-shift": Known("healthy", 1, 440),
+    "wire-loss": Known("cause_found", 2, 560),
+    "wire-order-answers": Known("inconclusive", 2, 330),  # its captures are denied
+    "calm-night-shift": Known("healthy", 2, 590),
 }
 
 

@@ -82,6 +82,7 @@ VM_ID = (
 READS = {
     "az account show": {"id", "tenantId", "name", "user"},
     "az account list": {"id", "cloudName", "isDefault"},
+    "az role assignment list": {"principalName", "roleDefinitionName", "scope"},
     "az group list": {"id", "name", "location"},
     "az group show -n prod-rg": {"id", "name", "location", "properties"},
     "az resource list": {"id", "name", "type", "location", "resourceGroup"},
@@ -150,7 +151,8 @@ def test_a_read_answers_with_azures_fields(command: str, call: Az) -> None:
 
 def test_every_registered_command_is_asked_in_this_file_or_is_a_list_of_nothing(call: Az) -> None:
     newer = NEWER_TESTS.read_text().replace("{NEWER}", "az network network-watcher packet-capture")
-    changes = tomllib.loads(CONFORMANCE.read_text())["hub"]["changes"]
+    compared = tomllib.loads(CONFORMANCE.read_text())
+    changes = [*compared["hub"]["changes"], *(text for row in compared["writes"] for text in row)]
     asked = " ".join([*READS, Path(__file__).read_text(), newer, *(f"az {row}" for row in changes)])
     of_the_watcher = (Path(__file__).parent / "test_network_watcher.py").read_text()
     for words, command in COMMANDS.items():

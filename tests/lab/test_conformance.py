@@ -99,10 +99,11 @@ def _of_the_preflight() -> list[str]:
         "storage_container": "captures",
         "network_interface": PLACES["nic"],
         "storage_account_id": PLACES["account"],
-        "principal": "ana@contoso.com",
+        "principal": "0f8d6a2c-3b1e-4f7a-9c5d-2e4b6a8c0d13",  # a name would be looked up in the directory
         "capture_name": "ghost_web-vm-01_20260101T000000_ab12",
     }
-    checks = tomllib.loads(file.read_text(encoding="utf-8"))["checks"]
+    every = tomllib.loads(file.read_text(encoding="utf-8"))["checks"]
+    checks = [check for check in every if check["check"] != "identity"]  # the profile's own: OF_THE_PROFILE
     return [
         shlex.join(Template(word).substitute(known, storage_auth_mode=mode) for word in check["words"][1:])
         for check in checks
@@ -312,6 +313,7 @@ ADVICE = {
     "network route-table route update",
     "network vnet peering create",
     "network watcher configure",
+    "role assignment create",
     "vm extension set",
     "vm start",
     "vmss extension set",

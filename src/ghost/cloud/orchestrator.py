@@ -368,6 +368,7 @@ class CloudOrchestrator:
             return task_events.DownloadFailed(event.detail, left_a_file=path.is_file())
         if isinstance(event, task_events.Downloaded):
             try:
+                path.chmod(0o600)  # az leaves it readable for others
                 with path.open("rb") as file:
                     return task_events.Downloaded(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
             except OSError:

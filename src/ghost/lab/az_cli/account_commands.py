@@ -18,13 +18,11 @@ VERSION = "2.91.0"
     "role assignment list",
     *("--assignee", "--all ?", "--scope", "--resource-group -g", "--include-inherited ?", "--include-groups ?"),
 )
-def role_assignment_list(lab: LabDirectory, options: Namespace) -> Any:
-    """Return the roles of a lab's user, who owns the subscription and its blobs."""
+def role_assignment_list(lab: LabDirectory, _options: Namespace) -> Any:
+    """Return the roles of a lab's user, whoever is asked for."""
     own = lab.world.subscription
-    if options.assignee not in (None, own.user):
-        return []
     row = {"principalName": own.user, "principalType": "User", "scope": f"/subscriptions/{own.id}"}
-    return [{**row, "roleDefinitionName": name} for name in ("Owner", "Storage Blob Data Contributor")]
+    return [{**row, "roleDefinitionName": name} for name in lab.tenant.roles]
 
 
 @command("version")

@@ -366,8 +366,10 @@ def _nothing_arrived(a: Packets, b: Packets, names: tuple[str, str]) -> TwoEnds:
     for end, packets, other in (("A", a, b), ("B", b, a)):
         peer = _own_address(other)
         time, theirs = packets.table["time"], other.table["time"]
+        if peer is None or not len(theirs):
+            continue
         both_ran = (time >= theirs.min()) & (time <= theirs.max())
-        lost = np.flatnonzero((packets.table["destination"] == peer) & both_ran if peer is not None else ~both_ran[:0])
+        lost = np.flatnonzero((packets.table["destination"] == peer) & both_ran)
         if not len(lost):
             continue
         frames = tuple(packets.table["frame"][lost[:SAMPLE_FRAMES]].tolist())
