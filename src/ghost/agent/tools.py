@@ -110,8 +110,8 @@ class Tools:
         commands: set[str] = set()
         for call in calls:
             command = str(call.arguments.get("command", "")).strip()
-            known = command in commands or command in self._reads or self._mistake(call) is not None
-            if call.name != SHELL or known or not self._shell.runs_unasked(command):
+            known = command in commands or command in self._reads
+            if call.name != SHELL or known or not self._is_right(call) or not self._shell.runs_unasked(command):
                 break
             commands.add(command)
         return len(commands)
@@ -124,11 +124,12 @@ class Tools:
             for call, result in zip(calls, self._run_all(requests), strict=True)
         ]
 
-    def _mistake(self, call: ToolCall) -> str | None:
+    def _is_right(self, call: ToolCall) -> bool:
+        """Return whether the shell would be asked. Printing the error would lose an interrupt that comes meanwhile."""
         try:
-            return preflight(RunShellCmd.model_validate(call.arguments).command)
-        except ValidationError as invalid:
-            return str(invalid)
+            return preflight(RunShellCmd.model_validate(call.arguments).command) is None
+        except ValidationError:
+            return False
 
     def call(self, call: ToolCall) -> ToolResult:
         result = self._called(call)
