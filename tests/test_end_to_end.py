@@ -131,7 +131,7 @@ def demonstrated(tmp_path_factory) -> Finished:
     ran = subprocess.run(
         words,
         cwd=directory,
-        env=environment(),
+        env={**environment(), "GHOST_LAB_SPEED": "10"},  # slow enough for both captures to overlap on a busy machine
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
