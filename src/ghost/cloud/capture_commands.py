@@ -177,19 +177,6 @@ def whole_life(task: CaptureTask) -> list[str]:
     ]
 
 
-def list_captures_of_prefix(location: str, prefix: str, subscription: str | None) -> ShellCommand:
-    """Return the command that lists Ghost's captures only: a region may hold thousands, and the shell truncates long
-    lists.
-    """
-    query = f"[?starts_with(name,'{prefix}_')].{{name:name,seconds:timeLimitInSeconds}}"
-    words = [*_PACKET_CAPTURE, "list", "-l", location, *_of(subscription), "--query", query, "-o", "json"]
-    return ShellCommand(
-        Purpose.LOOK_FOR_CAPTURE,
-        shlex.join(words),
-        f"Left-overs: looking for {prefix}_* packet captures that an earlier session may have left.",
-    )
-
-
 def look_for_capture(task: CaptureTask) -> ShellCommand:
     query = "[].{name:name,provisioningState:provisioningState}"
     words = [*_PACKET_CAPTURE, "list", "-l", task.location or "", *in_subscription(task)]
@@ -197,26 +184,6 @@ def look_for_capture(task: CaptureTask) -> ShellCommand:
         Purpose.LOOK_FOR_CAPTURE,
         shlex.join([*words, "--query", query, "-o", "json"]),
         f"Checking whether the capture {task.capture_name} still exists. Investigation: {context(task)}",
-    )
-
-
-def list_blobs_of_prefix(account: str, container: str, auth_mode: str, prefix: str) -> ShellCommand:
-    words = ["az", "storage", "blob", "list", "--account-name", account, "--container-name", container]
-    words += ["--prefix", f"{prefix}_", "--auth-mode", auth_mode, "--query", "[].{name:name}", "-o", "json"]
-    return ShellCommand(
-        Purpose.LOOK_FOR_CAPTURE,
-        shlex.join(words),
-        f"Left-overs: looking for {prefix}_* blobs that an earlier session may have left.",
-    )
-
-
-def list_watchers(subscription: str | None) -> ShellCommand:
-    query = "[].{id:id,location:location}"
-    words = ["az", "network", "watcher", "list", *_of(subscription), "--query", query, "-o", "json"]
-    return ShellCommand(
-        Purpose.LOOK_FOR_CAPTURE,
-        shlex.join(words),
-        "Left-overs: finding the regions in which packet captures can be.",
     )
 
 
@@ -320,7 +287,7 @@ def cloud_cleanup(task: CaptureTask) -> tuple[CleanupStep, ...]:
 
 
 def delete_capture(location: str, name: str, subscription: str | None = None) -> str:
-    return shlex.join([*_PACKET_CAPTURE, "delete", "-l", location, "-n", name, *_of(subscription)])
+    return shlex.join([*_PACKET_CAPTURE, "delete", "-l", location, "-n", name, *of_subscription(subscription)])
 
 
 def delete_blob(account: str, container: str, name: str, auth_mode: str) -> str:
@@ -384,10 +351,10 @@ _CLEANUP_REASONS = {
 
 def in_subscription(task: CaptureTask) -> list[str]:
     """Return the subscription arguments: those of the target's full id, whatever subscription az uses."""
-    return _of(task.subscription)
+    return of_subscription(task.subscription)
 
 
-def _of(subscription: str | None) -> list[str]:
+def of_subscription(subscription: str | None) -> list[str]:
     return ["--subscription", subscription] if subscription else []
 
 

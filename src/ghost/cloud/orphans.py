@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ghost.cloud import capture_commands
+from ghost.cloud import capture_commands, leftover_commands
 from ghost.cloud.capture_commands import ShellCommand
-from ghost.cloud.preflight_results import capture_names, why_not_listed
+from ghost.cloud.preflight_results import capture_names
 from ghost.cloud.resource_names import begun_at, is_blob_name, is_capture_name, is_location, subscription_of
-from ghost.cloud.shell_reply import Reply
+from ghost.cloud.shell_reply import Reply, why_not_listed
 from ghost.cloud.task import CaptureTask, CleanupStatus, State
 
 ABANDONED = "abandoned_task"
@@ -158,7 +158,7 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str, used: Iter
         _scan_subscription(execute, prefix, subscription, scan)
     places = {(task.storage_account, task.storage_container, task.storage_auth_mode) for task in used}
     for account, container, auth_mode in sorted(place for place in places if place[0]):
-        reply = execute(capture_commands.list_blobs_of_prefix(account, container, auth_mode, prefix))
+        reply = execute(leftover_commands.list_blobs_of_prefix(account, container, auth_mode, prefix))
         names = capture_names(reply)
         if names is None and not reply.absent:
             scan.warnings.append(f"container {account}/{container} was not searched for blobs: {why_not_listed(reply)}")
@@ -171,7 +171,7 @@ def _scan_subscription(
     execute: Callable[[ShellCommand], Reply], prefix: str, subscription: str | None, scan: AzureScan
 ) -> str | None:
     """Add what a subscription holds to `scan`, and return its id."""
-    reply = execute(capture_commands.list_watchers(subscription))
+    reply = execute(leftover_commands.list_watchers(subscription))
     watchers = reply.value
     which = f"subscription {subscription}" if subscription else "Azure"
     if not isinstance(watchers, list):
@@ -181,7 +181,7 @@ def _scan_subscription(
         scan.warnings.append("the list of network watchers was truncated: some regions were not searched")
     watchers = [watcher for watcher in watchers if isinstance(watcher, dict)]
     for location in sorted(filter(is_location, {str(watcher.get("location")) for watcher in watchers})):
-        reply = execute(capture_commands.list_captures_of_prefix(location, prefix, subscription))
+        reply = execute(leftover_commands.list_captures_of_prefix(location, prefix, subscription))
         if capture_names(reply) is None:
             scan.warnings.append(
                 f"region {location} was not searched for captures that earlier sessions left: {why_not_listed(reply)}"

@@ -8,26 +8,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from ghost.azure import ErrorKind
+from ghost.cloud import storage_results
 from ghost.cloud.capture_commands import in_subscription
 from ghost.cloud.preflight import Check
-from ghost.cloud.resource_names import (
-    is_location,
-    is_placeholder,
-    is_principal,
-    is_resource_id,
-    is_storage_endpoint,
-    serves_account,
-)
-from ghost.cloud.shell_reply import Reply, parse_json, text
+from ghost.cloud.resource_names import usable_id
+from ghost.cloud.shell_reply import Reply, list_of, object_of, parse_json, why_not_listed
 from ghost.cloud.storage_route import STORAGE_PORT, PathVerdict, by_gates, by_routes
 from ghost.cloud.task import CaptureTask
 from ghost.cloud.task_events import Checked, Learned
 from ghost.net import groups_from_effective_nsg, routes_from_effective_table
-from ghost.text import one_line, plural
+from ghost.text import one_line
 
 _AGENT = re.compile(r"NetworkWatcherAgent(Linux|Windows)$|^AzureNetworkWatcherExtension$", re.IGNORECASE)
 NO_WATCHER = re.compile(
@@ -52,10 +44,6 @@ def capture_names(reply: Reply) -> list[str] | None:
     return [row["name"] for row in listed if isinstance(row.get("name"), str)]
 
 
-def why_not_listed(reply: Reply) -> str:
-    return "the list was truncated" if reply.succeeded else reply.detail
-
-
 def lists_no_watcher(reply: Reply) -> bool:
     return not reply.succeeded and NO_WATCHER.search(reply.stderr) is not None
 
@@ -64,7 +52,7 @@ def lists_no_watcher(reply: Reply) -> bool:
 
 
 def _machine(task: CaptureTask, reply: Reply) -> Checked:
-    view = _object(reply)
+    view = object_of(reply)
     if view is None:
         return Checked(Check.MACHINE, None, reply.detail)
     learned = Learned(network_interface=_primary_interface(view.get("interfaces")))
@@ -143,7 +131,7 @@ def _primary_interface(rows: object) -> str | None:
     return next((name for row in found if (name := usable_id(row.get("id")))), None)
 
 
-# --- the watcher and the account ---------------------------------------------------------------------------------
+# --- the watcher ---------------------------------------------------------------------------------
 
 
 def _captures(task: CaptureTask, reply: Reply) -> Checked:
@@ -169,172 +157,11 @@ def _captures(task: CaptureTask, reply: Reply) -> Checked:
     return Checked(Check.CAPTURES, True, f"a network watcher is in {task.location}, the name is free")
 
 
-def _identity(_task: CaptureTask, reply: Reply) -> Checked:
-    name = (_object(reply) or {}).get("name")
-    if not isinstance(name, str) or not is_principal(name):
-        return Checked(Check.IDENTITY, None, reply.detail if not reply.succeeded else "az names no user or application")
-    return Checked(Check.IDENTITY, True, f"signed in as {name}", Learned(principal=name))
-
-
-def _role(task: CaptureTask, reply: Reply) -> Checked:
-    """Judge the roles of who is signed in. A custom role may hold the data actions: it proves nothing."""
-    names = _list(reply)
-    if names is None or not all(isinstance(name, str) for name in names):
-        return Checked(Check.ROLE, None, why_not_listed(reply))
-    if any(name in _DATA_ROLES for name in names):
-        return Checked(Check.ROLE, True, f"your login has {next(name for name in names if name in _DATA_ROLES)}")
-    if "Storage Blob Data Reader" in names:
-        return Checked(Check.ROLE, None, "Storage Blob Data Reader fetches the capture, but cannot delete its blob")
-    if custom := [name for name in names if name not in _ROLES_WITHOUT_DATA]:
-        return Checked(Check.ROLE, None, one_line(f"whether {', '.join(custom[:3])} reads blobs is not known", 200))
-    return _no_data_role(Check.ROLE, task, f" ({', '.join(sorted(set(names))) or 'no role'} cannot read blobs)")
-
-
-def _blobs(task: CaptureTask, reply: Reply) -> Checked:
-    """Judge a list of blobs: Azure asks whether the login may read them before it looks for the container."""
-    kind = reply.azure_error.kind if reply.azure_error is not None else None
-    if kind is ErrorKind.FORBIDDEN:
-        return _no_data_role(Check.BLOBS, task)
-    if reply.succeeded or kind is ErrorKind.NOT_FOUND:
-        return Checked(Check.BLOBS, True, "your login reads blobs there")
-    return Checked(Check.BLOBS, None, reply.detail)
-
-
-def _no_data_role(check: Check, task: CaptureTask, has: str = "") -> Checked:
-    grant = ["az", "role", "assignment", "create", "--assignee", task.principal or "YOUR-LOGIN", "--role"]
-    grant += [_DATA_ROLES[0], "--scope", task.storage_account_id or "ACCOUNT-ID", *in_subscription(task)]
-    return Checked(
-        check,
-        False,
-        f"your login has no data role on storage account {task.storage_account}{has}, so the capture could not be "
-        f"fetched. An owner grants one: {shlex.join(grant)}; or use its key: --storage-auth key",
-    )
-
-
-_DATA_ROLES = ("Storage Blob Data Contributor", "Storage Blob Data Owner")
-_ROLES_WITHOUT_DATA = frozenset(
-    (
-        *("Reader", "Contributor", "Owner", "User Access Administrator", "Storage Account Contributor"),
-        *("Network Contributor", "Virtual Machine Contributor", "Monitoring Reader", "Monitoring Contributor"),
-    )
-)
-"""Built-in roles that hold no action on the content of blobs."""
-
-
-def _account(task: CaptureTask, reply: Reply) -> Checked:
-    account = _object(reply)
-    if account is None and reply.absent:
-        return Checked(
-            Check.ACCOUNT,
-            False,
-            f"the subscription has no storage account {task.storage_account}. Correct the name, or leave it out: the "
-            f"accounts of {task.location} are tried then",
-        )
-    if account is None:
-        return Checked(Check.ACCOUNT, None, reply.detail)
-    private = bool(account.get("privateEndpoints"))
-    learned = Learned(
-        storage_account_id=usable_id(account.get("id")),
-        storage_location=_region(account),
-        storage_endpoint=_endpoint(task, account),
-        storage_is_private=private,
-    )
-    public = str(account.get("publicNetworkAccess") or "Enabled").lower()
-    closed = str(account.get("defaultAction") or "Allow").lower() == "deny"
-    if public in ("disabled", "securedbyperimeter") or closed:
-        if private:
-            return Checked(Check.ACCOUNT, None, "it is reached through a private endpoint", learned)
-        subnets = tuple(filter(None, map(usable_id, account.get("subnets") or [])))
-        if public == "enabled" and (subnets or task.network_interface):
-            learned = replace(learned, storage_is_closed=True, admitted_subnets=subnets)
-            return Checked(Check.ACCOUNT, True, f"its firewall admits {plural(len(subnets), 'subnet')}", learned)
-        return Checked(Check.ACCOUNT, False, _not_admitted(task, public, None), learned)
-    return Checked(Check.ACCOUNT, True, "its firewall admits all networks", learned)
-
-
-def _subnet(task: CaptureTask, reply: Reply) -> Checked:
-    subnets = [each for each in _list(reply) or [] if usable_id(each)]
-    admitted = [subnet.lower() for subnet in task.admitted_subnets]
-    if any(subnet.lower() in admitted for subnet in subnets):
-        return Checked(Check.SUBNET, True, "the storage account's firewall admits it")
-    if admitted and not subnets:
-        return Checked(Check.SUBNET, None, why_not_listed(reply) if _list(reply) is None else "az names none")
-    return Checked(Check.SUBNET, False, _not_admitted(task, "enabled", next(iter(subnets), None)))
-
-
-def _not_admitted(task: CaptureTask, public: str, subnet: str | None) -> str:
-    """Return reason and remedy; a rule for a subnet works only where public network access is enabled."""
-    why = (
-        f"the firewall of storage account {task.storage_account} does not admit {task.target_name}'s subnet and it has "
-        "no private endpoint, so the VM cannot store the capture there."
-    )
-    if public != "enabled":
-        return f"{why} Enable its public network access for that subnet, or name another account"
-    add = ["az", "storage", "account", "network-rule", "add", "--account-name", task.storage_account]
-    add += ["--subnet", subnet or "SUBNET-ID", *in_subscription(task)]
-    return f"{why} Admit it, with the service endpoint Microsoft.Storage in the subnet: {shlex.join(add)}"
-
-
-def _region(account: Mapping[str, Any]) -> str | None:
-    location = text(account.get("location"))
-    return location if location and is_location(location) else None
-
-
-def _endpoint(task: CaptureTask, account: Mapping[str, Any]) -> str | None:
-    """Return the blob endpoint of the account; None if it names another account, where no capture may go."""
-    endpoint = text(account.get("endpoint"))
-    usable = endpoint and is_storage_endpoint(endpoint) and serves_account(endpoint, task.storage_account)
-    return endpoint if usable else None
-
-
-def _storage(task: CaptureTask, reply: Reply) -> Checked:
-    place = f"{task.storage_account}/{task.storage_container}"
-    if not reply.succeeded:
-        return Checked(Check.STORAGE, False, f"Storage {place} is not accessible: {_why_not_accessible(task, reply)}")
-    found = _object(reply)
-    if found is not None and found.get("exists") is True:
-        return Checked(Check.STORAGE, True, f"{place} exists")
-    if found is None or found.get("exists") is not False:
-        return Checked(Check.STORAGE, False, f"Storage {place} may not be accessible: az did not report it")
-    return Checked(
-        Check.STORAGE,
-        False,
-        f"The container {task.storage_container} does not exist in storage account {task.storage_account}: create it, "
-        "or name another account",
-        container_missing=True,
-    )
-
-
-def _why_not_accessible(task: CaptureTask, reply: Reply) -> str:
-    """Return the reason and the remedy: what az advises is long, and does not know how Ghost was asked."""
-    kind = reply.azure_error.kind if reply.azure_error is not None else None
-    if kind is ErrorKind.NETWORK_DOWN:
-        return f"{reply.detail}. There is no account of that name, or this machine cannot resolve it: correct the name"
-    if kind is ErrorKind.FIREWALL:
-        admit = ["az", "storage", "account", "network-rule", "add", "--account-name", task.storage_account]
-        admit += ["--ip-address", "YOUR-PUBLIC-ADDRESS", *in_subscription(task)]
-        why = f"its firewall does not admit this machine. Admit it: {shlex.join(admit)}"
-        return f"{why}; or run Ghost in an admitted network"
-    if kind is ErrorKind.FORBIDDEN and task.storage_auth_mode == "login":
-        return _no_data_role(Check.STORAGE, task).detail
-    if kind is ErrorKind.FORBIDDEN and reply.azure_error is not None and reply.azure_error.code in _NO_KEYS:
-        return "it takes no keys. Use your login: --storage-auth login"
-    if kind is ErrorKind.FORBIDDEN:
-        return (
-            "your login may not read its keys (Microsoft.Storage/storageAccounts/listKeys/action). Use your login "
-            "itself: --storage-auth login"
-        )
-    return reply.detail
-
-
-_NO_KEYS = ("KeyBasedAuthenticationNotPermitted",)
-
-
 # --- the way from the VM to the account --------------------------------------------------------------------------
 
 
 def _routes(task: CaptureTask, reply: Reply) -> Checked:
-    rows = _list(reply)
+    rows = list_of(reply)
     if rows is None:
         return Checked(Check.ROUTES, None, why_not_listed(reply))
     verdict = by_routes(routes_from_effective_table([_row(row) for row in rows]))
@@ -345,7 +172,7 @@ def _routes(task: CaptureTask, reply: Reply) -> Checked:
 
 
 def _gates(task: CaptureTask, reply: Reply) -> Checked:
-    rows = _list(reply)
+    rows = list_of(reply)
     if rows is None:
         return Checked(Check.GATES, None, why_not_listed(reply))
     groups = [
@@ -376,19 +203,6 @@ def _path_check(check: Check, task: CaptureTask, verdict: PathVerdict, remedy: s
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-def usable_id(value: object) -> str | None:
-    """Return a resource id, or its placeholder if the shell hides it; None if it is not safe in a command."""
-    return value if isinstance(value, str) and (is_resource_id(value) or is_placeholder(value)) else None
-
-
-def _object(reply: Reply) -> dict[str, Any] | None:
-    return reply.value if isinstance(reply.value, dict) else None
-
-
-def _list(reply: Reply) -> list[Any] | None:
-    return reply.value if isinstance(reply.value, list) and not reply.cut else None
-
-
 def _row(row: Any) -> Any:
     """Return a row given as an object or one line of JSON text; a field whose query condition did not hold is false."""
     found = parse_json(row) if isinstance(row, str) else row
@@ -408,12 +222,12 @@ def _texts(owner: Mapping[str, Any], field: str) -> list[str]:
 _JUDGES: dict[Check, Callable[[CaptureTask, Reply], Checked]] = {
     Check.MACHINE: _machine,
     Check.CAPTURES: _captures,
-    Check.IDENTITY: _identity,
-    Check.ACCOUNT: _account,
-    Check.SUBNET: _subnet,
-    Check.ROLE: _role,
-    Check.STORAGE: _storage,
-    Check.BLOBS: _blobs,
+    Check.IDENTITY: storage_results.identity,
+    Check.ACCOUNT: storage_results.account,
+    Check.SUBNET: storage_results.subnet,
+    Check.ROLE: storage_results.role,
+    Check.STORAGE: storage_results.storage,
+    Check.BLOBS: storage_results.blobs,
     Check.ROUTES: _routes,
     Check.GATES: _gates,
 }

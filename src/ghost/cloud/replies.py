@@ -8,8 +8,8 @@ from ghost.azure import PROGRAM_MISSING, ErrorKind
 from ghost.cloud import preflight, storage_choice, task_events
 from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
-from ghost.cloud.preflight_results import NO_WATCHER, capture_names, judge, usable_id
-from ghost.cloud.resource_names import BlobPlace, blob_location, is_capture_name, is_location
+from ghost.cloud.preflight_results import NO_WATCHER, capture_names, judge
+from ghost.cloud.resource_names import BlobPlace, blob_location, is_capture_name, is_location, usable_id
 from ghost.cloud.shell_reply import Reply, text
 from ghost.cloud.target_detection import AKS_CLUSTER, SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE
 from ghost.cloud.task import CaptureTask

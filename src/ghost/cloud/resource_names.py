@@ -61,6 +61,11 @@ def is_resource_id(text: str) -> bool:
     return match is not None and len(text) <= 1024 and is_resource_group(match["group"])
 
 
+def usable_id(value: object) -> str | None:
+    """Return a resource id, or its placeholder if the shell hides it; None if it is not safe in a command."""
+    return value if isinstance(value, str) and (is_resource_id(value) or is_placeholder(value)) else None
+
+
 def is_blob_name(text: str) -> bool:
     """Return whether the text is a blob path in its container, of the characters Ghost and Azure use for captures."""
     return _BLOB.fullmatch(text) is not None and "/../" not in f"/{text}/" and "/./" not in f"/{text}/"

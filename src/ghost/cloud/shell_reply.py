@@ -95,6 +95,18 @@ class Reply:
         return parse_json(self.output) if self.succeeded else None
 
 
+def object_of(reply: Reply) -> dict[str, Any] | None:
+    return reply.value if isinstance(reply.value, dict) else None
+
+
+def list_of(reply: Reply) -> list[Any] | None:
+    return reply.value if isinstance(reply.value, list) and not reply.cut else None
+
+
+def why_not_listed(reply: Reply) -> str:
+    return "the list was truncated" if reply.succeeded else reply.detail
+
+
 def parse_json(written: str) -> Any:
     try:
         return json.loads(written)
