@@ -178,10 +178,8 @@ def _cause_problems(completion: Mapping[str, Any], session: Session, evidence: E
     elif outcome == "healthy":
         yield from (f"outcome: healthy, but {why}" for why in _against_health(completion, session, evidence))
     elif not judged and session.meant is not None and session.meant.sure and outcome is not None:
-        stopped = proofs_of(evidence, session.session_id, session.meant).not_passing()
-        yield from (
-            f"outcome: {outcome}, but {walk}: name the cause in causes" for walk in stopped if " blocked" in walk
-        )
+        stopped = proofs_of(evidence, session.session_id, session.meant).stopped()
+        yield from (f"outcome: {outcome}, but {walk}: name the cause in causes" for walk in stopped)
     elif outcome is None and not judged and (blamed := list(_printed(completion, evidence, "at_fault"))):
         yield f"causes: coverage blames {', '.join(blamed)}; name the cause, with outcome cause_found"
 

@@ -46,6 +46,13 @@ def not_passing(meant: MeantTraffic, network: Network) -> Iterator[str]:
             yield told_walk(network, flow, source)
 
 
+def stopped(meant: MeantTraffic, network: Network) -> Iterator[str]:
+    """Yield the walks of the traffic that something stops, for one member of a pool at least."""
+    for flow, source, _ in _walks(meant, network):
+        if walk(network, flow, source=source).first_stop is not None:
+            yield told_walk(network, flow, source)
+
+
 def _walks(meant: MeantTraffic, network: Network) -> Iterator[tuple[Flow, str | None, Sequence[Fault]]]:
     for each in meant.flows if meant.sure else ():
         for flow, source in flows_of(network, asdict(each)):

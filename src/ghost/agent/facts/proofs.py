@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, cited_ids, tag_of
-from ghost.agent.facts.meant_traffic import against_the_walk, includes, not_passing
+from ghost.agent.facts.meant_traffic import against_the_walk, includes, not_passing, stopped
 from ghost.agent.facts.recorded_facts import NONE, Demand, Fact, Words, argv_in, fact_shapes, facts_in, names_in
 from ghost.agent.facts.second_walk import NOT_CONFIGURED, WalkedAgain, addresses_of, network_of_records, walked_again
 from ghost.agent.session import MeantTraffic
@@ -129,6 +129,12 @@ class Proofs:
         if self._meant is None or self.is_masked:
             return []
         return self._hidden(not_passing(self._meant, self.network))
+
+    def stopped(self) -> list[str]:
+        """Return the walks of the traffic of a model's symptom that something stops."""
+        if self._meant is None or self.is_masked:
+            return []
+        return self._hidden(stopped(self._meant, self.network))
 
     def clears_the_wire(self, audit_ids: Iterable[str]) -> bool:
         """Return whether a capture is among the records; for claims of code, what code says of them is enough."""
