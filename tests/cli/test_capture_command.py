@@ -75,6 +75,8 @@ def test_a_running_capture_is_not_cleaned_up_but_cancelled_and_its_local_copy_is
 def test_what_cannot_be_captured_is_said_before_anything_is_asked(ghost: Any, tmp_path: Path) -> None:
     for words, said in (
         (["start", "nothing-vm", "--lab", "wire-loss"], "no virtual machine 'nothing-vm'"),
+        (["start", "x;id", "--lab", "wire-loss"], "is neither a resource name"),
+        (["start", "@/etc/passwd", "--lab", "wire-loss"], "is neither a resource name"),
         (["start", "app-vm-1", "--lab", "wire-loss"], "no virtual machine 'app-vm-1': did you mean app-vm-01?"),
         (
             ["start", "app-vm-01", "-g", "other-rg", "--lab", "wire-loss"],

@@ -28,12 +28,11 @@ from ghost.agent import (
     steps_for,
     with_changes,
 )
-from ghost.azure import error_of
 from ghost.cli.approvals import Gate, interactive_gate
 from ghost.cli.reads_on_terminal import shown_reads
 from ghost.cli.session_opening import own_lab_of
 from ghost.cli.session_records import APPLY, Recorded, option_of, workspace_of
-from ghost.cli.shell_errors import error_text
+from ghost.cli.shell_errors import failure_text
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import GhostError, SessionError, UsageError
@@ -41,7 +40,7 @@ from ghost.lab import lab_behind_az, lab_programs
 from ghost.net import Guest, Mend, Network, collect, walk
 from ghost.records import SystemClock, new_command_id, workspace_lock
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
-from ghost.text import one_line, plural, visible
+from ghost.text import plural, visible
 
 CHANGE_SECONDS: Final = 900
 """That a change may take: az waits until Azure has carried it out."""
@@ -328,8 +327,7 @@ def _note(run: Run, response: dict[str, Any]) -> bool:
     if response["status"] == "denied":
         run.state, run.why = "denied", str(response["denial_reason"] or "not approved")
     elif response["status"] != "completed" or response["exit_code"] != 0:
-        error = error_of(run.command, response) or (error_text(response) if response["error"] else "az failed")
-        run.state, run.why = "failed", one_line(visible(str(error)), 300)
+        run.state, run.why = "failed", failure_text(run.command, response)
     else:
         run.state, run.why = "done", ""
         if response["action"] == "user_modified":

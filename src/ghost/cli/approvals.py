@@ -25,7 +25,8 @@ from rich.text import Text
 
 from ghost.cli.command_words import effect
 from ghost.cli.terminal import is_interactive
-from ghost.lab import Approval, Approvals
+from ghost.config import Settings
+from ghost.lab import Approval, Approvals, RunningLab
 from ghost.patterns import lazy
 from ghost.shell import ApprovalRequest, HitlDecision
 from ghost.text import visible
@@ -187,6 +188,13 @@ class PlainGate(Gate):
 
     def _say(self, line: str) -> None:
         self._out.write(f"{line}\n")
+
+
+def gate_of(rich: Rich, lab: RunningLab | None, settings: Settings) -> Gate:
+    """Who is asked: the person, or without a terminal a lab's scenario."""
+    if lab is not None and not is_interactive():
+        return ScenarioGate(rich, lab.briefing.approvals, [settings.capture_dir, settings.audit_dir])
+    return interactive_gate(rich)
 
 
 class ScenarioGate(Gate):

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ghost.azure import error_of
-from ghost.cli.approvals import Gate, ScenarioGate, interactive_gate
+from ghost.cli.approvals import gate_of
 from ghost.cli.az_access import check_access
 from ghost.cli.capture_settings import orchestrator_of
 from ghost.cli.leftovers import tell_what_is_left
 from ghost.cli.narration import NarratedShell, Narration
-from ghost.cli.session_opening import network_of_az, network_of_lab, own_lab_of
+from ghost.cli.session_opening import network_of_az, own_lab_of
 from ghost.cli.session_records import open_workspace, option_of
+from ghost.cli.shell_errors import failure_text
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
-from ghost.cloud import ANY_ACCOUNT, CaptureTask, capture_tasks
+from ghost.cloud import ANY_ACCOUNT, CaptureTask, capture_tasks, check_target
 from ghost.config import Settings
 from ghost.errors import GhostError, UsageError
 from ghost.lab import RunningLab, lab_behind_az, lab_programs, load_case
@@ -140,7 +140,7 @@ def list_captures(asked: Asked, *, in_azure: bool) -> int:
         if orphan["command"] and not orphan["running"]:
             print(visible(f"  delete it, if it is yours: ghost shell run {shlex.quote(orphan['command'])}"))
     if not tasks and not unrecorded:
-        print(f"No captures in {workspace.root}. Start one: ghost capture start VM -g GROUP")
+        print(f"No captures in {workspace.root}. Start one: ghost capture start VM")
     return 0
 
 
@@ -165,7 +165,7 @@ class _Session:
         self, settings: Settings, session_id: str, ends: list[CaptureTask], lab: RunningLab | None, asked: Asked
     ) -> None:
         self.ends, self.session_id, self.of = ends, session_id, option_of(settings.workspace)
-        self._asked, self._settings, self._lab = asked, settings, lab
+        self._asked = asked
         self._narration = Narration(
             to_stderr() if asked.as_json else to_stdout(), interactive=is_interactive() and not asked.as_json
         )
@@ -173,7 +173,9 @@ class _Session:
         behind_az = None if lab else lab_behind_az()
         shell = SafeExecShell(
             session_id,
-            approve=lambda request: self._narration.decide(self._gate().approve, request),
+            approve=lambda request: self._narration.decide(
+                gate_of(self._narration.rich, lab, settings).approve, request
+            ),
             read_only=settings.read_only,
             audit_dir=str(settings.audit_dir),
             timeout_seconds=settings.command_timeout_seconds,
@@ -185,19 +187,13 @@ class _Session:
         self._narration.real = shell.real if settings.private else str
         clock = lab.clock if lab else SystemClock()
         self._shell = narrated = NarratedShell(shell, self._narration, clock)
-        network = network_of_lab(lab) if lab else network_of_az(behind_az)
+        network = lab.briefing.network if lab else network_of_az(behind_az)
         self._narration.banner(f"GHOST  Session: {session_id}", f"Network: {network}")
         check_access(narrated, simulated=lab is not None)
         approve_plan = None if asked.approve_each else narrated.approve_plan
         self.orchestrator = orchestrator_of(
             settings, narrated, session_id, clock, self._narration.announce, approve_plan, network
         )
-
-    def _gate(self) -> Gate:
-        if self._lab is not None and not is_interactive():
-            own = [self._settings.capture_dir, self._settings.audit_dir]
-            return ScenarioGate(self._narration.rich, self._lab.briefing.approvals, own)
-        return interactive_gate(self._narration.rich)
 
     def ask(self, request: dict[str, Any]) -> Answer:
         """Raises `UsageError` for a request that is none, `GhostError` where it cannot be carried out."""
@@ -209,10 +205,8 @@ class _Session:
 
     def machine(self, named: str, group: str | None) -> dict[str, str]:
         """Return id and group of a machine; `group` tells which, where the name is in several. Raises `UsageError`."""
-        if named.startswith("/"):
-            if len(parts := named.split("/")) < 9:
-                raise UsageError(f"{named[:200]!r} is no resource id: give the machine's name, or its whole id")
-            return {"id": named, "group": parts[4]}
+        if check_target(named).startswith("/"):
+            return {"id": named, "group": named.split("/")[4]}
         query = f"[?type=='{MACHINE}'].{{id:id,group:resourceGroup}}"
         found: list[dict[str, str]] = json.loads(self._listed("-n", named, "--query", query, "-o", "json"))
         fitting = [row for row in found if group is None or row["group"].lower() == group.lower()]
@@ -231,7 +225,7 @@ class _Session:
         command = shlex.join(["az", "resource", "list", *options])
         response = self._shell.execute({"command": command, "reasoning": "Which machine is meant."})
         if response["exit_code"] != 0:
-            raise GhostError(f"az did not list machines: {error_of(command, response)}")
+            raise GhostError(f"az did not list machines: {failure_text(command, response)}")
         return str(response["output"])
 
     def checked(self) -> list[Answer]:

@@ -26,7 +26,7 @@ from ghost.agent import (
     write_report,
 )
 from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
-from ghost.cli.approvals import Gate, ScenarioGate, interactive_gate
+from ghost.cli.approvals import gate_of
 from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.capture_settings import orchestrator_of
@@ -168,7 +168,6 @@ class _Run:
         self.workspace = workspace
         self.chosen = chosen
         self.clock: Clock = SystemClock()
-        self.interactive = is_interactive()
         self.narration = narration
         self.session, self.lab, self.lab_behind_az = opened.session, opened.lab, opened.lab_behind_az
         self.paths = self.session.paths(workspace.root)
@@ -289,16 +288,10 @@ class _Run:
         )
 
     def _decide(self, request: ApprovalRequest) -> HitlDecision:
-        return self.narration.decide(self._gate().approve, request)
+        return self.narration.decide(gate_of(self.narration.rich, self.lab, self.settings).approve, request)
 
     def _roots(self) -> list[Path]:
         return [Path.cwd(), self.workspace.root, self.settings.capture_dir]
-
-    def _gate(self) -> Gate:
-        if self.briefing is not None and not self.interactive:
-            own = [self.settings.capture_dir, self.workspace.audit_dir]
-            return ScenarioGate(self.narration.rich, self.briefing.approvals, own)
-        return interactive_gate(self.narration.rich)
 
     def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
         if not self.paths.turns.exists():

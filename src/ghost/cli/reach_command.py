@@ -80,7 +80,7 @@ class _Reader:
     def __init__(self, settings: Settings, question: Question) -> None:
         self.session_id = new_command_id(REACH, SystemClock().now())
         lab = _lab(settings, question.lab, self.session_id)
-        self.asked_of = f"lab {lab.briefing.name} (SIMULATED)" if lab else "Azure"
+        self.asked_of = lab.briefing.network if lab else "Azure"
         shell = SafeExecShell(
             self.session_id,
             audit_dir=settings.audit_dir,

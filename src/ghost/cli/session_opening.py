@@ -84,7 +84,7 @@ class SessionOpening:
         session_id = self._new_id()
         lab = start_lab(scenario, self._lab_of(session_id), speed=self._settings.lab_speed)
         symptom = scenario.briefing.symptom if symptom is None else symptom
-        return OpenedSession(self._created(session_id, lab, network_of_lab(lab), symptom, stated), lab, None)
+        return OpenedSession(self._created(session_id, lab, lab.briefing.network, symptom, stated), lab, None)
 
     def resumed(self, session_id: str) -> OpenedSession:
         """Raises `SessionError` if az here asks another network, or the session is damaged and nobody chooses how to go
@@ -145,7 +145,7 @@ class SessionOpening:
         if damaged_lab.is_dir():
             shutil.copytree(damaged_lab, self._lab_of(session_id), symlinks=True)
             lab = reopen_lab(self._lab_of(session_id))
-        network = network_of_lab(lab) if lab else network_of_az(az_lab)
+        network = lab.briefing.network if lab else network_of_az(az_lab)
         created = self._created(session_id, lab or az_lab, network, symptom, stated, damaged_id)
         return OpenedSession(created, lab, az_lab)
 
@@ -205,13 +205,9 @@ def own_lab_of(session_id: str, network: str, workspace: Path, az_lab: RunningLa
     return None
 
 
-def network_of_lab(lab: RunningLab) -> str:
-    return f"lab {lab.briefing.name} {SIMULATED}"
-
-
 def network_of_az(lab: RunningLab | None) -> str:
     """The network that az asks in this shell, by the lab behind it, if there is one."""
-    return f"lab {lab.briefing.name} (SIMULATED, asked by az)" if lab else AZURE
+    return lab.briefing.network_of_az if lab else AZURE
 
 
 def _first(problems: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ unasked.
 from ghost.cloud.orchestrator import ApprovePlan, CloudOrchestrator, Shell
 from ghost.cloud.progress_lines import is_routine
 from ghost.cloud.requests import ANY_ACCOUNT, Wishes
+from ghost.cloud.resource_names import check_target
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Mode, Outcome, State
 from ghost.cloud.unreleased_captures import UnreleasedCapture, capture_tasks, unreleased_captures_of
 
@@ -25,6 +26,7 @@ __all__ = [
     "UnreleasedCapture",
     "Wishes",
     "capture_tasks",
+    "check_target",
     "is_routine",
     "unreleased_captures_of",
 ]

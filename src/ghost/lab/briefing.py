@@ -62,6 +62,16 @@ class Briefing:
     approvals: Approvals = Approvals()
     answers: tuple[Answer, ...] = ()
 
+    @property
+    def network(self) -> str:
+        """As sessions and reports name the network of a lab."""
+        return f"lab {self.name} (SIMULATED)"
+
+    @property
+    def network_of_az(self) -> str:
+        """As they name that of a lab which az asks."""
+        return f"lab {self.name} (SIMULATED, asked by az)"
+
     def answer(self, question: str) -> str | None:
         """Return the first answer that matches; None if nobody can answer."""
         asked = _words(question)

@@ -27,7 +27,6 @@ from ghost.mcp.call_log import CallLog
 from ghost.mcp.capture_access import CaptureAccess
 from ghost.records import SystemClock, new_command_id
 from ghost.redaction import Placeholders, for_outside
-from ghost.report import SIMULATED
 from ghost.shell import SafeExecShell
 from ghost.text import map_text
 
@@ -60,9 +59,9 @@ class Connection:
     def network(self) -> str:
         """The network that is asked, as investigations name it."""
         if self._case is not None:
-            return f"lab {self._case.briefing.name} {SIMULATED}"
+            return self._case.briefing.network
         behind = lab_behind_az()
-        return f"lab {behind.briefing.name} (SIMULATED, asked by az)" if behind else AZURE
+        return behind.briefing.network_of_az if behind else AZURE
 
     @cached_property
     def _shell(self) -> SafeExecShell:
