@@ -11,7 +11,29 @@ import typer
 from typer.core import TyperGroup
 
 from ghost import __version__
-from ghost.cli.shell_completion import investigations, scenarios, sessions
+from ghost.cli.shell_completion import investigations, scenarios
+from ghost.cli.typer_captures import capture_app
+from ghost.cli.typer_options import (
+    ApproveEachOption,
+    BrainOption,
+    CaptureFilterOption,
+    CaptureSecondsOption,
+    JsonOption,
+    KeepCaptureOption,
+    LabOption,
+    MaxCostOption,
+    ModelOption,
+    PrivateOption,
+    ReadOnlyOption,
+    ScenarioArgument,
+    SessionArgument,
+    StorageAccountOption,
+    StorageAuthOption,
+    StorageContainerOption,
+    WorkspaceOption,
+    capture_options,
+    examples,
+)
 from ghost.errors import UsageError
 
 PANELS = {
@@ -48,15 +70,10 @@ class Panels(TyperGroup):
                 formatter.write_dl([(name.ljust(width), command.get_short_help_str(limit)) for name, command in found])
 
 
-def _examples(*lines: str, heading: str = "Examples:") -> str:
-    """The epilog of a command; `\\b` keeps its lines apart. tests/cli/test_examples.py runs each."""
-    return "\n".join(["\b", heading, *(f"  {line}" for line in lines)])
-
-
 app = typer.Typer(
     name="ghost",
     cls=Panels,
-    epilog=_examples(
+    epilog=examples(
         "ghost investigate --lab blocked-port     # a simulated network, no account",
         heading="Example (others are in the help of each command):",
     ),
@@ -68,104 +85,22 @@ app = typer.Typer(
 shell_app = typer.Typer(
     rich_markup_mode=None,
     help="Run or explain one command in the safe shell.",
-    epilog=_examples('ghost shell run "ss -tln"', 'ghost shell explain "dig example.com"'),
+    epilog=examples('ghost shell run "ss -tln"', 'ghost shell explain "dig example.com"'),
 )
 audit_app = typer.Typer(
     rich_markup_mode=None,
     help="Show, verify and export the records of a session.",
-    epilog=_examples("ghost audit show last", "ghost audit verify last"),
-)
-capture_app = typer.Typer(
-    rich_markup_mode=None,
-    help="Capture packets in Azure, fetch, analyse and delete them.",
-    epilog=_examples("ghost capture start app-vm-01 --lab wire-loss", "ghost capture fetch last"),
+    epilog=examples("ghost audit show last", "ghost audit verify last"),
 )
 lab_app = typer.Typer(
     rich_markup_mode=None,
     help="List, show and start simulated networks for practice.",
-    epilog=_examples("ghost lab list", "ghost lab show blocked-port"),
+    epilog=examples("ghost lab list", "ghost lab show blocked-port"),
 )
 app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
 app.add_typer(lab_app, name="lab")
 app.add_typer(capture_app, name="capture")
-
-WorkspaceOption = Annotated[
-    Path | None,
-    typer.Option("--workspace", "-w", help="Directory of session, audit and captures (default: this one)."),
-]
-ReadOnlyOption = Annotated[
-    bool,
-    typer.Option("--read-only", help="Refuse what would ask for an approval (also: GHOST_READ_ONLY=1)."),
-]
-PrivateOption = Annotated[
-    bool,
-    typer.Option(
-        "--private",
-        help="Record placeholders for private addresses, subnets and ids of resources (also: GHOST_PRIVATE=1).",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-
-SESSION_HELP = "A session id (see: ghost sessions), its unique beginning or end, or `last` for the newest."
-SessionArgument = Annotated[str, typer.Argument(help=SESSION_HELP, autocompletion=sessions)]
-LabOption = Annotated[
-    str | None,
-    typer.Option("--lab", help="Use a simulated network (see: ghost lab list).", autocompletion=scenarios),
-]
-ScenarioArgument = Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).", autocompletion=scenarios)]
-BrainOption = Annotated[
-    str | None,
-    typer.Option(
-        "--brain",
-        help="Who investigates: offline, gemini, openai, anthropic, ollama, or auto, which is gemini with "
-        "GEMINI_API_KEY, else offline (also: GHOST_BRAIN).",
-    ),
-]
-ModelOption = Annotated[
-    str | None, typer.Option("--model", help="Name the model of that provider (also: GHOST_LLM_MODEL).")
-]
-MaxCostOption = Annotated[
-    float | None,
-    typer.Option("--max-cost", min=0.001, help="US dollars that the model may cost (also: GHOST_MAX_COST)."),
-]
-
-StorageAccountOption = Annotated[
-    str | None,
-    typer.Option(
-        "--storage-account",
-        help="Where captures go (default: the accounts of the region; also: GHOST_STORAGE_ACCOUNT).",
-    ),
-]
-StorageContainerOption = Annotated[
-    str | None,
-    typer.Option("--storage-container", help="Its container (default: GHOST_STORAGE_CONTAINER or captures)."),
-]
-StorageAuthOption = Annotated[
-    Literal["login", "key"] | None,
-    typer.Option("--storage-auth", help="Read it with your login or with its key (default: login)."),
-]
-CaptureSecondsOption = Annotated[
-    int | None, typer.Option("--capture-seconds", min=1, max=300, help="Seconds of each capture.")
-]
-CaptureFilterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--capture-filter",
-        metavar="FILTER",
-        help="PROTOCOL LOCAL PORT REMOTE PORT, with * for any: 'tcp * * 10.20.2.5 6379'; or az's JSON.",
-    ),
-]
-KeepCaptureOption = Annotated[
-    bool | None,
-    typer.Option("--keep-capture/--no-keep-capture", help="Keep the capture on this machine (the default)."),
-]
-ApproveEachOption = Annotated[bool, typer.Option("--approve-each", help="Ask about each command, not once about all.")]
-
-
-def _capture_options(**options: Any) -> dict[str, Any]:
-    """The settings of captures that options give."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _version(wanted: bool) -> None:
@@ -195,7 +130,7 @@ def ghost(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         'ghost investigate "web-vm-01 cannot reach redis on 6379" --lab blocked-port',
         "ghost investigate --source web-vm-01 --dest 10.20.2.5 --port 6379",
         "ghost investigate --resume last",
@@ -283,7 +218,7 @@ def investigate(
         html=html,
         as_events=json_events,
         stated=StatedEnds(source, dest, port, protocol or ""),
-        capture_options=_capture_options(
+        capture_options=capture_options(
             storage_account=storage_account,
             storage_container=storage_container,
             storage_auth=storage_auth,
@@ -295,7 +230,7 @@ def investigate(
     raise typer.Exit(investigate(request, workspace))
 
 
-@app.command(epilog=_examples("ghost report last", "ghost report last --format html --output report.html"))
+@app.command(epilog=examples("ghost report last", "ghost report last --format html --output report.html"))
 def report(
     session: SessionArgument = "last",
     form: Annotated[
@@ -316,7 +251,7 @@ def report(
     raise typer.Exit(report(session, form, output, workspace))
 
 
-@app.command(epilog=_examples("ghost apply last", "ghost apply last --read-only     # shows the commands, runs none"))
+@app.command(epilog=examples("ghost apply last", "ghost apply last --read-only     # shows the commands, runs none"))
 def apply(
     session: SessionArgument,
     approve_each: ApproveEachOption = False,
@@ -338,7 +273,7 @@ def apply(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port",
         "ghost reach web-vm-01 redis-cache-01 --lab blocked-port             # every port",
         "ghost reach any redis-cache-01 6379 --all --lab blocked-port        # every source",
@@ -383,7 +318,7 @@ def reach(
     raise typer.Exit(reached(question, workspace))
 
 
-@app.command(epilog=_examples("ghost mcp --workspace prod", "ghost mcp --lab blocked-port     # to try it"))
+@app.command(epilog=examples("ghost mcp --workspace prod", "ghost mcp --lab blocked-port     # to try it"))
 def mcp(
     workspace: WorkspaceOption = None,
     lab: LabOption = None,
@@ -409,7 +344,7 @@ def mcp(
     serve(replace(settings, workspace=root), lab=lab, captures=allow_captures or [])
 
 
-@app.command(epilog=_examples("ghost doctor", "ghost doctor --json"))
+@app.command(epilog=examples("ghost doctor", "ghost doctor --json"))
 def doctor(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
     """Check what this machine lacks for an investigation.
 
@@ -420,7 +355,7 @@ def doctor(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None
     raise typer.Exit(examined(workspace, as_json=json_))
 
 
-@app.command("eval", epilog=_examples('ghost eval --scenarios "blocked-*" --brain offline --json score.json'))
+@app.command("eval", epilog=examples('ghost eval --scenarios "blocked-*" --brain offline --json score.json'))
 def evaluate(
     more: Annotated[
         list[str] | None, typer.Argument(metavar="SCENARIO", help="More scenarios.", autocompletion=scenarios)
@@ -473,7 +408,7 @@ def evaluate(
     )
 
 
-@app.command("sessions", epilog=_examples("ghost sessions", "ghost sessions --workspace demo"))
+@app.command("sessions", epilog=examples("ghost sessions", "ghost sessions --workspace demo"))
 def list_sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
     """List the sessions of a workspace and their outcome.
 
@@ -485,7 +420,7 @@ def list_sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) 
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         'ghost ask last "why not the route?"',
         'ghost ask last "which rule allows port 443?" --brain gemini',
     )
@@ -514,7 +449,7 @@ def ask(
 
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    epilog=_examples("ghost pcap capture.pcap"),
+    epilog=examples("ghost pcap capture.pcap"),
 )
 def pcap(context: typer.Context) -> None:
     """Analyse a packet capture, a folder, or two to compare.
@@ -527,109 +462,7 @@ def pcap(context: typer.Context) -> None:
     raise typer.Exit(forensics(list(context.args) or ["--help"], program="ghost pcap", open_page=open_page))
 
 
-TaskArgument = Annotated[str, typer.Argument(help="The id of a capture (see: ghost capture list), or `last`.")]
-
-
-@capture_app.command(
-    "start",
-    epilog=_examples(
-        "ghost capture start app-vm-01 --lab wire-loss",
-        "ghost capture start app-vm-01 --pair db-vm-01 --capture-filter 'tcp * * * 5432' --lab wire-loss",
-    ),
-)
-def capture_start(
-    target: Annotated[str, typer.Argument(help="A machine: its name, or its full resource id.")],
-    pair: Annotated[
-        str | None, typer.Option("--pair", metavar="MACHINE", help="The other end, to compare both captures.")
-    ] = None,
-    resource_group: Annotated[
-        str | None, typer.Option("--resource-group", "-g", help="Which, where a name is in several groups.")
-    ] = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for prompts and audit.")] = "Asked for by the engineer.",
-    lab: LabOption = None,
-    storage_account: StorageAccountOption = None,
-    storage_container: StorageContainerOption = None,
-    storage_auth: StorageAuthOption = None,
-    capture_seconds: CaptureSecondsOption = None,
-    capture_filter: CaptureFilterOption = None,
-    keep_capture: KeepCaptureOption = None,
-    approve_each: ApproveEachOption = False,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Start a capture at a machine, or at both ends of a path."""
-    from ghost.cli.capture_command import Asked, start
-
-    options = _capture_options(
-        storage_account=storage_account,
-        storage_container=storage_container,
-        storage_auth=storage_auth,
-        capture_seconds=capture_seconds,
-        capture_filter=capture_filter,
-        keep_capture=keep_capture,
-    )
-    asked = Asked(workspace, json_, approve_each)
-    raise typer.Exit(start(target, pair, resource_group, lab, reason, options, asked))
-
-
-@capture_app.command("check", epilog=_examples("ghost capture check last"))
-def capture_check(task: TaskArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """Look at a capture once; take in one that has stopped."""
-    from ghost.cli.capture_command import Asked, check
-
-    raise typer.Exit(check(task, Asked(workspace, json_)))
-
-
-@capture_app.command("list", epilog=_examples("ghost capture list"))
-def capture_list(
-    azure: Annotated[bool, typer.Option("--azure", help="Look for captures in Azure without a record here.")] = False,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """List the captures of a workspace, and what they left."""
-    from ghost.cli.capture_command import Asked, list_captures
-
-    raise typer.Exit(list_captures(Asked(workspace, json_), in_azure=azure))
-
-
-@capture_app.command("fetch", epilog=_examples("ghost capture fetch last"))
-def capture_fetch(task: TaskArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """Wait for a capture, download and analyse it.
-
-    Of a pair, both ends are compared. Exit status 3 where it ended without a result.
-    """
-    from ghost.cli.capture_command import Asked, fetch
-
-    raise typer.Exit(fetch(task, Asked(workspace, json_)))
-
-
-@capture_app.command("cancel", epilog=_examples("ghost capture cancel last"))
-def capture_cancel(
-    task: TaskArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "Cancelled by the engineer.",
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """End a capture early and delete it in Azure."""
-    from ghost.cli.capture_command import Asked, cancel
-
-    raise typer.Exit(cancel(task, reason, Asked(workspace, json_)))
-
-
-@capture_app.command("cleanup", epilog=_examples("ghost capture cleanup last"))
-def capture_cleanup(
-    task: TaskArgument,
-    reports: Annotated[bool, typer.Option("--reports", help="Delete its reports on this machine, too.")] = False,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Delete a finished capture and its blob in Azure."""
-    from ghost.cli.capture_command import Asked, cleanup
-
-    raise typer.Exit(cleanup(task, reports, Asked(workspace, json_)))
-
-
-@shell_app.command("run", epilog=_examples('ghost shell run "ss -tln"'))
+@shell_app.command("run", epilog=examples('ghost shell run "ss -tln"'))
 def shell_run(
     command: Annotated[str, typer.Argument(help="One command, quoted.")],
     reason: Annotated[str, typer.Option("--reason", help="Why it is run, for the audit.")] = "Typed by the engineer.",
@@ -656,7 +489,7 @@ def shell_run(
     raise typer.Exit(ended)
 
 
-@shell_app.command("explain", epilog=_examples('ghost shell explain "dig example.com"'))
+@shell_app.command("explain", epilog=examples('ghost shell explain "dig example.com"'))
 def shell_explain(
     command: Annotated[str, typer.Argument(help="One command, quoted; it is not run.")],
     json_: JsonOption = False,
@@ -667,7 +500,7 @@ def shell_explain(
     explain(command, as_json=json_)
 
 
-@audit_app.command("show", epilog=_examples("ghost audit show last", "ghost audit show last 1"))
+@audit_app.command("show", epilog=examples("ghost audit show last", "ghost audit show last 1"))
 def audit_show(
     session: SessionArgument,
     record: Annotated[str | None, typer.Argument(help="One record: its number (18) or audit id.")] = None,
@@ -680,7 +513,7 @@ def audit_show(
     show(session, workspace, record=record, as_json=json_)
 
 
-@audit_app.command("verify", epilog=_examples("ghost audit verify last"))
+@audit_app.command("verify", epilog=examples("ghost audit verify last"))
 def audit_verify(
     session: SessionArgument,
     head: Annotated[
@@ -701,7 +534,7 @@ def audit_verify(
     raise typer.Exit(check(session, workspace, as_json=json_, head=head))
 
 
-@audit_app.command("export", epilog=_examples("ghost audit export last --output case-4711.zip"))
+@audit_app.command("export", epilog=examples("ghost audit export last --output case-4711.zip"))
 def audit_export(
     session: SessionArgument,
     output: Annotated[
@@ -725,7 +558,7 @@ def audit_export(
     raise typer.Exit(export(session, output, workspace, local=local, as_json=json_))
 
 
-@lab_app.command("list", epilog=_examples("ghost lab list"))
+@lab_app.command("list", epilog=examples("ghost lab list"))
 def lab_list(json_: JsonOption = False) -> None:
     """List the scenarios."""
     from ghost.cli.lab_commands import list_scenarios
@@ -733,7 +566,7 @@ def lab_list(json_: JsonOption = False) -> None:
     list_scenarios(as_json=json_)
 
 
-@lab_app.command("show", epilog=_examples("ghost lab show blocked-port"))
+@lab_app.command("show", epilog=examples("ghost lab show blocked-port"))
 def lab_show(
     scenario: ScenarioArgument,
     json_: JsonOption = False,
@@ -744,7 +577,7 @@ def lab_show(
     show_scenario(scenario, as_json=json_)
 
 
-@lab_app.command("check", epilog=_examples("ghost lab check blocked-port", "ghost lab check ./my-scenario.toml"))
+@lab_app.command("check", epilog=examples("ghost lab check blocked-port", "ghost lab check ./my-scenario.toml"))
 def lab_check(
     scenarios: Annotated[
         list[str] | None, typer.Argument(metavar="FILE|NAME", help="Scenarios to check; all if omitted.")
@@ -760,7 +593,7 @@ def lab_check(
     raise typer.Exit(check_scenarios(scenarios or [], as_json=json_))
 
 
-@lab_app.command("schema", epilog=_examples("ghost lab schema > scenario.schema.json"))
+@lab_app.command("schema", epilog=examples("ghost lab schema > scenario.schema.json"))
 def lab_schema() -> None:
     """Print the JSON schema of scenario files, for an editor."""
     from ghost.cli.lab_commands import print_schema
@@ -768,7 +601,7 @@ def lab_schema() -> None:
     print_schema()
 
 
-@lab_app.command("up", epilog=_examples('eval "$(ghost lab up blocked-port)"'))
+@lab_app.command("up", epilog=examples('eval "$(ghost lab up blocked-port)"'))
 def lab_up(
     scenario: Annotated[
         str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.", autocompletion=scenarios)
@@ -792,7 +625,7 @@ def lab_up(
     up(scenario, speed or Settings().lab_speed, foreground=foreground, as_json=json_)
 
 
-@lab_app.command("down", epilog=_examples("ghost lab down blocked-port"))
+@lab_app.command("down", epilog=examples("ghost lab down blocked-port"))
 def lab_down(
     scenario: Annotated[str, typer.Argument(help="A lab that is up (see: ghost lab list).", autocompletion=scenarios)],
     json_: JsonOption = False,
@@ -806,7 +639,7 @@ def lab_down(
 # --- the mind ---
 
 
-@app.command(epilog=_examples("ghost serve --workspace prod"))
+@app.command(epilog=examples("ghost serve --workspace prod"))
 def serve(
     host: Annotated[
         str | None, typer.Option("--host", help="The address to listen on (default: GHOST_API_HOST or 127.0.0.1).")
@@ -823,7 +656,7 @@ def serve(
     raise typer.Exit(serve(workspace, host=host, port=port))
 
 
-@app.command(epilog=_examples("ghost run --cycles 3"))
+@app.command(epilog=examples("ghost run --cycles 3"))
 def run(
     cycles: Annotated[
         int | None, typer.Option("--cycles", min=1, help="Exit after so many cycles (default: at Ctrl-C).")
@@ -840,7 +673,7 @@ def run(
     raise typer.Exit(run(workspace, cycles=cycles, as_json=json_))
 
 
-@app.command(epilog=_examples('ghost ingest "the firewall change at 14:00 is done"'))
+@app.command(epilog=examples('ghost ingest "the firewall change at 14:00 is done"'))
 def ingest(
     text: Annotated[str, typer.Argument(help="The observation.")],
     source: Annotated[str, typer.Option("--source", help="Where the observation comes from.")] = "cli",
@@ -853,7 +686,7 @@ def ingest(
     ingest(text, workspace, source=source, as_json=json_)
 
 
-@app.command(epilog=_examples('ghost search "redis 6379 denied" --tag nsg_inbound'))
+@app.command(epilog=examples('ghost search "redis 6379 denied" --tag nsg_inbound'))
 def search(
     query: Annotated[str, typer.Argument(help="Words, names, addresses or a symptom.")],
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="Maximum number of results.")] = 5,
@@ -873,7 +706,7 @@ def search(
     search(query, workspace, count=count, types=type_ or [], tags=tag or [], since=since, until=until, as_json=json_)
 
 
-@app.command(epilog=_examples("ghost interrupts --json"))
+@app.command(epilog=examples("ghost interrupts --json"))
 def interrupts(
     all_: Annotated[bool, typer.Option("--all", help="Include answered and expired questions.")] = False,
     workspace: WorkspaceOption = None,
@@ -885,7 +718,7 @@ def interrupts(
     interrupts(workspace, all_=all_, as_json=json_)
 
 
-@app.command(epilog=_examples('ghost answer q:1732264000000 "port: 6379"'))
+@app.command(epilog=examples('ghost answer q:1732264000000 "port: 6379"'))
 def answer(
     question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
     text: Annotated[
@@ -899,7 +732,7 @@ def answer(
     answer(question, text, workspace)
 
 
-@app.command(epilog=_examples("ghost export memories.jsonl"))
+@app.command(epilog=examples("ghost export memories.jsonl"))
 def export(
     file: Annotated[Path, typer.Argument(help="The file to write: one memory a line (JSONL).")],
     workspace: WorkspaceOption = None,
@@ -910,7 +743,7 @@ def export(
     export(file, workspace)
 
 
-@app.command("import", epilog=_examples("ghost import memories.jsonl --workspace prod"))
+@app.command("import", epilog=examples("ghost import memories.jsonl --workspace prod"))
 def import_(
     file: Annotated[Path, typer.Argument(help="A file of `ghost export`.")],
     workspace: WorkspaceOption = None,
@@ -924,7 +757,7 @@ def import_(
     import_(file, workspace)
 
 
-@app.command(epilog=_examples('ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg'))
+@app.command(epilog=examples('ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg'))
 def scrape(
     question: Annotated[str, typer.Argument(help="The question to answer; it is not sent anywhere.")],
     seed: Annotated[list[str], typer.Option("--seed", help="A start URL; may be repeated.")],
@@ -944,7 +777,7 @@ def scrape(
     raise typer.Exit(scrape(question, seed, workspace, pages=pages, as_json=json_))
 
 
-@app.command(epilog=_examples("ghost tasks --count 3"))
+@app.command(epilog=examples("ghost tasks --count 3"))
 def tasks(
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="Maximum number of results.")] = 10,
     workspace: WorkspaceOption = None,
