@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -25,6 +25,7 @@ from ghost.brain.offline.wire_captures import (
     LONG_SECONDS,
     Captured,
     Row,
+    Uncaptured,
     capture_at,
     capture_ends,
     known_capture,
@@ -58,26 +59,13 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     if not places:
         case.not_verified("wire", "neither end is a machine of the tenant, so no capture is possible")
         return ()
-    here, *others = places
-    if not traffic_at(case.network, candidate, here).flows:
+    if not traffic_at(case.network, candidate, places[0]).flows:
         unknown = f"the address of {candidate.destination.label} is not known, so a capture cannot show its traffic"
         case.not_verified("wire", unknown)
         return ()
     seconds = LONG_SECONDS if complaint.kind in ("intermittent", "reset") else BRIEF_SECONDS
-    if others and complaint.source_known and len(there) == 1 and complaint.kind not in ONE_END_SETTLES:
-        captured = yield from capture_ends(case, here, others[0], str(candidate), seconds)
-    else:
-        captured = yield from capture_at(case, here, str(candidate), seconds)
-    instead = known_capture(case, others[0], seconds) if others else None
-    if (
-        not isinstance(captured, Captured)
-        and others
-        and (isinstance(instead, Captured) or not captured.denied or _names(captured.reason, others[0]))
-    ):
-        if instead is None:
-            case.say(f"I capture at {name_of(others[0])} instead.")
-        here, others = others[0], []
-        captured = yield from capture_at(case, here, str(candidate), seconds)
+    at_both = complaint.source_known and len(there) == 1 and complaint.kind not in ONE_END_SETTLES
+    here, others, captured = yield from _capture(case, candidate, places, seconds, at_both=at_both)
     if not isinstance(captured, Captured):
         if complaint.kind not in DEGRADED and not any(case.network.get(Guest, each) for each in there):
             case.say("Without a capture, the guests of the machines may show the cause.")
@@ -109,6 +97,28 @@ def examine_wire(case: Case, complaint: Complaint, candidate: Candidate) -> Step
     elif clean and layer is not None and layer.status == "cleared":
         refute(case, LOST, layer.audit_ids)
     return observed
+
+
+def _capture(
+    case: Case, candidate: Candidate, places: Sequence[str], seconds: int, *, at_both: bool
+) -> Steps[tuple[str, list[str], Captured | Uncaptured]]:
+    """Capture at the first place, at the second too if told so, or in its stead where the first has no capture.
+
+    Returns where it was captured, the places left, and the capture.
+    """
+    here, *others = places
+    if at_both and others:
+        captured = yield from capture_ends(case, here, others[0], str(candidate), seconds)
+    else:
+        captured = yield from capture_at(case, here, str(candidate), seconds)
+    if isinstance(captured, Captured) or not others:
+        return here, others, captured
+    instead = known_capture(case, others[0], seconds)
+    if captured.denied and not isinstance(instead, Captured) and not _names(captured.reason, others[0]):
+        return here, others, captured
+    if instead is None:
+        case.say(f"I capture at {name_of(others[0])} instead.")
+    return others[0], [], (yield from capture_at(case, others[0], str(candidate), seconds))
 
 
 def _names(reason: str, machine: str) -> bool:
