@@ -11,10 +11,10 @@ demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --brain offline --workspace demo || test $$? -eq 3
 ifeq ($(SCENARIO),blocked-port)
 	@if [ -t 0 ] && [ -t 1 ]; then \
-		printf 'Run the demonstration with a packet capture too (wire-loss, about 15 s, asks for approvals)? [y/N] '; \
+		printf 'Run the demonstration with a packet capture too (wire-loss, about 35 s, asks for approvals)? [y/N] '; \
 		read -r answer || echo; \
 		case $$answer in [yY]*) $(MAKE) --no-print-directory demo SCENARIO=wire-loss;; esac; \
-	else echo "The demonstration with a packet capture (about 15 s): make demo SCENARIO=wire-loss"; fi
+	else echo "The demonstration with a packet capture (about 35 s): make demo SCENARIO=wire-loss"; fi
 endif
 
 # What was compiled is kept, whatever the environment says: half of the time to collect the tests.
