@@ -147,7 +147,7 @@ class Narration:
         """Lines of the orchestrator (`[Cloud Orchestrator] ...`); its routine is what the commands show."""
         if self._verbose or not is_routine(text):
             told = text.replace("Duration: ", "Simulated duration: ") if self.simulated else text
-            self.line(told if ": az " in told else shortened(told), style="cyan")  # a remedy is to be copied
+            self.line(told, style="cyan")  # whole: a remedy in it is to be copied
 
     def said(self, turn: Turn) -> None:
         self.event("turn", text=turn.text, calls=len(turn.tool_calls))
