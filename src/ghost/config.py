@@ -152,6 +152,8 @@ class Settings:
     attention_recency: float = _setting("GHOST_ATTENTION_RECENCY", 0.10, ge=0, le=1)
     attention_goal_fit: float = _setting("GHOST_ATTENTION_GOAL_FIT", 0.20, ge=0, le=1)
     interrupt_expiry_seconds: float = _setting("GHOST_INTERRUPT_EXPIRY_SECONDS", 86_400.0, gt=0)
+    approval_expiry_seconds: float = _setting("GHOST_APPROVAL_EXPIRY_SECONDS", 3600.0, gt=0, le=86_400)
+    """How long an investigation of a server waits for an answer; then it is a denial."""
 
     db_path: Path = _setting("DB_PATH", Path("data/ghost.sqlite3"))
     """Below the workspace, unless it is absolute."""

@@ -19,16 +19,19 @@ from ghost.agent.tool_arguments import tool_declarations
 from ghost.agent.tools import Tools
 from ghost.agent.turns import TurnLog, read_conversation, recorded_symptom, without_secrets
 from ghost.agent.verification import Check, verify_commands, verify_head, verify_session
+from ghost.agent.waiting_room import LOOK_SECONDS, Closed, Waiting, WaitingRoom
 
 __all__ = [
     "ANSWER_PROMPT",
     "AZURE",
     "DO_NOT_SAY",
+    "LOOK_SECONDS",
     "NEEDS",
     "NO_RECORDS",
     "ORPHAN_KINDS",
     "Answer",
     "Check",
+    "Closed",
     "Console",
     "Evidence",
     "Fix",
@@ -43,6 +46,8 @@ __all__ = [
     "Step",
     "Tools",
     "TurnLog",
+    "Waiting",
+    "WaitingRoom",
     "Workspace",
     "ask_model",
     "choose_and_clean",

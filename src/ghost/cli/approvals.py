@@ -104,11 +104,14 @@ def interactive_gate(rich: Rich) -> Gate:
 
 
 class TerminalGate(Gate):
-    """Show the approval box of the specification and wait for a choice."""
+    """Show the approval box of the specification and wait for a choice. `edit`: reads a line that begins with text."""
 
-    def __init__(self, rich: Rich, read: Callable[[str], str] = input) -> None:
+    def __init__(
+        self, rich: Rich, read: Callable[[str], str] = input, edit: Callable[[str], str] | None = None
+    ) -> None:
         self._rich = rich
         self._read = read
+        self._edit = edit or read
 
     def approve(self, request: ApprovalRequest) -> HitlDecision:
         self._rich.print(approval_box(request))
@@ -120,7 +123,7 @@ class TerminalGate(Gate):
                 return HitlDecision("deny", reason=reason or None)
             if answer == "modify":
                 with _prefilled(request.lines[0]):
-                    modified = self._read("Command to run instead (empty keeps the question): ").strip()
+                    modified = self._edit("Command to run instead (empty keeps the question): ").strip()
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
             elif answer is not None:

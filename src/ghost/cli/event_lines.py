@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ghost.agent import without_secrets
-from ghost.records import Clock, isoformat
+from ghost.records import Clock, SystemClock, isoformat
 from ghost.text import map_text
 
 OF_A_RESULT: Final = (
@@ -47,6 +47,21 @@ class EventLines:
         told = map_text(fields, lambda text: self.hide(without_secrets(text)))
         sys.stdout.write(json.dumps({"event": event, "time": isoformat(self._clock.now()), **told}) + "\n")
         sys.stdout.flush()
+
+
+class ServedEvents(EventLines):
+    """The events of an investigation that a server runs."""
+
+    def __init__(self, take: Callable[[str, dict[str, Any]], None], is_stopped: Callable[[], bool]) -> None:
+        super().__init__(SystemClock())
+        self._take = take
+        self._is_stopped = is_stopped
+
+    def tell(self, event: str, fields: dict[str, Any]) -> None:
+        """Raises `KeyboardInterrupt` where the investigation is stopped, as Ctrl-C would."""
+        if self._is_stopped() and event != "ended":
+            raise KeyboardInterrupt
+        self._take(event, map_text(fields, lambda text: self.hide(without_secrets(text))))
 
 
 def told_of(result: dict[str, Any]) -> dict[str, Any]:

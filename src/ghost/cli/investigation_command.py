@@ -6,6 +6,7 @@ Exit status: 0 concluded (cause found, or healthy), 3 not, 1 failed, 2 usage, 5 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,11 +14,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from rich.console import Console as Rich
+
 from ghost.agent import (
     Evidence,
     Investigation,
     SessionPaths,
     TurnLog,
+    WaitingRoom,
     Workspace,
     find_orphans,
     fix_of,
@@ -26,21 +30,22 @@ from ghost.agent import (
     write_report,
 )
 from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
-from ghost.cli.approvals import gate_of
+from ghost.cli.approvals import Gate, TerminalGate, gate_of
 from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
 from ghost.cli.capture_settings import orchestrator_of
-from ghost.cli.event_lines import EventLines, told_of
+from ghost.cli.event_lines import EventLines, ServedEvents, told_of
 from ghost.cli.leftovers import UNTRACKED, of_this_network, offer_orphans, tell_what_is_left
 from ghost.cli.narration import NarratedShell, Narration, ShownBrain, ShownTools, TerminalGoneError, used_up
 from ghost.cli.report_command import rendered
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import NOTHING_STATED, OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, option_of, shortened, workspace_of
+from ghost.cli.shared_questions import RoomOnly, SharedTerminal
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
-from ghost.errors import BrainError, GhostError, LoginError, SessionError, UsageError
+from ghost.errors import BrainError, GhostError, LoginError, SessionError, StoreError, UsageError
 from ghost.lab import lab_programs, load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell, missing_sandbox
@@ -87,7 +92,16 @@ class Request:
         return self.as_json or self.as_events
 
 
-def investigate(request: Request, workspace_option: Path | None) -> int:
+@dataclass(frozen=True)
+class Served:
+    """Of an investigation that a server runs: nobody is at a terminal, the dashboard answers."""
+
+    tell: Callable[[str, dict[str, Any]], None]
+    """Gets each event."""
+    is_stopped: Callable[[], bool]
+
+
+def investigate(request: Request, workspace_option: Path | None, served: Served | None = None) -> int:
     """Run one investigation. Returns the exit status; raises `GhostError` or KeyboardInterrupt."""
     given = {"workspace": workspace_option} if workspace_option else {}
     settings = Settings(**given, **request.capture_options)
@@ -111,12 +125,15 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     settings = replace(settings, workspace=workspace.root)
     scenario = load_case(request.lab) if request.lab else None
     clock = SystemClock()
+    shown = Rich(file=io.StringIO()) if served else to_stderr() if request.for_programs else to_stdout()
     narration = Narration(
-        to_stderr() if request.for_programs else to_stdout(),
-        interactive=is_interactive() and not request.for_programs,
+        shown,
+        interactive=is_interactive() and not request.for_programs and not served,
         verbose=request.verbose,
     )
-    if request.as_events:
+    if served is not None:
+        narration.events = ServedEvents(served.tell, served.is_stopped)
+    elif request.as_events:
         narration.events = EventLines(clock)
     with workspace_lock(workspace.root):
         private_dir(workspace.audit_dir)
@@ -127,7 +144,7 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
             opened = (
                 opening.resumed(request.resume) if request.resume else opening.new(scenario, symptom, request.stated)
             )
-            outcome = _Run(request, settings, workspace, chosen, narration, opened).carry_out()
+            outcome = _Run(request, settings, workspace, chosen, narration, opened, served).carry_out()
         except BaseException as ended:
             saved = opening.session_id is not None and opening.session_id == workspace.current_id()
             can_go_on = saved and isinstance(ended, KeyboardInterrupt | BrainError | LoginError)
@@ -162,6 +179,7 @@ class _Run:
         chosen: ChosenBrain,
         narration: Narration,
         opened: OpenedSession,
+        served: Served | None = None,
     ) -> None:
         self.request = request
         self.settings = settings
@@ -176,11 +194,15 @@ class _Run:
         damaged = SessionPaths(workspace.audit_dir, self.session.resumed_from or self.session.session_id)
         was_private = self.paths.anonymization_map.exists() or damaged.anonymization_map.exists()
         self.is_private = request.private or settings.private or was_private
-        self.is_read_only = request.read_only or settings.read_only
+        nobody = served is not None and self.is_private  # what a private session asks stays at its terminal
+        self.is_read_only = request.read_only or settings.read_only or nobody
         self.session.read_only |= self.is_read_only and self.session.rca_report_path is None
         self.briefing = self.lab.briefing if self.lab else None
         if self.briefing is not None:
             narration.answers = self.briefing.answer
+        self.gate = self._gate(served)
+        if isinstance(self.gate, SharedTerminal | RoomOnly):
+            narration.ask = self.gate.answer
 
     def carry_out(self) -> str:
         """Return the outcome of the report."""
@@ -287,8 +309,20 @@ class _Run:
             **lab_programs(self.lab or self.lab_behind_az, own_az=self.lab is None),
         )
 
+    def _gate(self, served: Served | None) -> Gate:
+        """Who is asked."""
+        gate = gate_of(self.narration.rich, self.lab, self.settings)
+        if self.is_private or not (served or isinstance(gate, TerminalGate)):
+            return gate
+        room = WaitingRoom(self.workspace.root, self.clock)
+        with contextlib.suppress(StoreError):  # said at the first question
+            room.clear()
+        if served is not None:
+            return RoomOnly(room, self.session, self.settings.approval_expiry_seconds, served.is_stopped)
+        return SharedTerminal(self.narration.rich, room, self.session)
+
     def _decide(self, request: ApprovalRequest) -> HitlDecision:
-        return self.narration.decide(gate_of(self.narration.rich, self.lab, self.settings).approve, request)
+        return self.narration.decide(self.gate.approve, request)
 
     def _roots(self) -> list[Path]:
         return [Path.cwd(), self.workspace.root, self.settings.capture_dir]

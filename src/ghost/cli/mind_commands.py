@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -20,8 +20,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ghost.agent import Waiting, WaitingRoom
+from ghost.cli.approvals import TerminalGate
 from ghost.cli.session_records import open_workspace
-from ghost.cli.terminal import to_stdout
+from ghost.cli.terminal import is_interactive, to_stdout
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, UsageError
 from ghost.mind import (
@@ -39,6 +41,7 @@ from ghost.mind import (
 from ghost.records import SystemClock, elapsed, private_dir
 from ghost.scraper import plan_from
 from ghost.server import opened_engine
+from ghost.shell import HitlDecision
 from ghost.text import visible
 
 INTERRUPTED = 130
@@ -46,11 +49,13 @@ LONGEST_SHOWN = 400
 
 
 def serve(workspace: Path | None, *, host: str | None, port: int | None) -> int:
+    from ghost.cli.served_investigation import ServedInvestigator
     from ghost.server import serve as run_server
 
     given = {name: value for name, value in (("api_host", host), ("api_port", port)) if value is not None}
     settings = Settings(**given)
-    return run_server(settings, open_workspace(workspace, settings).root)
+    root = open_workspace(workspace, settings).root
+    return run_server(settings, root, investigator=ServedInvestigator(root))
 
 
 # --- thinking without a server ---
@@ -182,11 +187,16 @@ def interrupts(workspace: Path | None, *, all_: bool, as_json: bool) -> None:
     settings, root = _settings(workspace)
     with opened_engine(settings, root) as engine:
         found = engine.store.queries() if all_ else engine.interrupts.list_open()
+    waiting = WaitingRoom(root, SystemClock()).open()
     if as_json:
-        print(json.dumps(_dumped(found), indent=2, ensure_ascii=False))
+        rows = [{**asdict(each), "kind": "investigation"} for each in waiting]
+        print(json.dumps([*rows, *_dumped(found)], indent=2, ensure_ascii=False))
         return
-    if not found:
+    if not found and not waiting:
         print("No question is open." if not all_ else "Nothing was ever asked.")
+    for each in waiting:
+        for line in _waiting(each):
+            print(line)
     for query in found:
         for line in _question(query):
             print(line)
@@ -194,6 +204,11 @@ def interrupts(workspace: Path | None, *, all_: bool, as_json: bool) -> None:
 
 def answer(query_id: str, text: str, workspace: Path | None) -> None:
     settings, root = _settings(workspace)
+    if query_id.startswith("a:"):
+        _answer_investigation(WaitingRoom(root, SystemClock()), query_id, text)
+        return
+    if not text:
+        raise UsageError(f"an answer needs words: ghost answer {query_id} TEXT")
     with opened_engine(settings, root) as engine:
         if engine.interrupts.answer(query_id, text):
             print(f"{query_id} is answered")
@@ -202,6 +217,33 @@ def answer(query_id: str, text: str, workspace: Path | None) -> None:
         waiting = ", ".join(query.id for query in engine.interrupts.list_open()) or "none"
     state = "is not known" if known is None else f"is not open ({known.status.value})"
     raise UsageError(f"{query_id} {state}; open questions: {waiting} (see: ghost interrupts)")
+
+
+def _answer_investigation(room: WaitingRoom, row_id: str, text: str) -> None:
+    """Answer what an investigation asks: an approval only at a terminal, by who has read the command here."""
+    waiting = room.find(row_id)
+    if waiting is None:
+        raise UsageError(f"{row_id} is not open: see ghost interrupts")
+    given: HitlDecision | str = text
+    if not isinstance(waiting.asked, str):
+        if text or not is_interactive():
+            raise UsageError(f"an approval is given at a terminal, where its command is shown: ghost answer {row_id}")
+        given = TerminalGate(to_stdout()).approve(waiting.asked)
+    elif not text.strip():
+        raise UsageError(f"an answer needs words: ghost answer {row_id} TEXT")
+    if not room.answer(row_id, waiting.sha256, given):
+        raise UsageError(f"{row_id} was answered or closed before")
+    print(f"{row_id} is answered")
+
+
+def _waiting(waiting: Waiting) -> list[str]:
+    now = SystemClock().now().timestamp()
+    limit = "" if waiting.expires_at is None else f", {_left(waiting.expires_at - now)}"
+    lines = [f"{waiting.id}  {waiting.session_id} waits{limit}: {visible(waiting.symptom)}"]
+    if isinstance(waiting.asked, str):
+        return [*lines, f"    asks: {visible(waiting.asked)}", f"    ghost answer {waiting.id} TEXT"]
+    lines += [f"    RISKY: {visible(line)}" for line in waiting.asked.lines]
+    return [*lines, f"    why: {visible(waiting.asked.reasoning)}", f"    ghost answer {waiting.id}"]
 
 
 def _question(query: Query) -> list[str]:

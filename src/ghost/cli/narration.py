@@ -79,6 +79,8 @@ class Narration:
         """Whether the turn concludes; whether it has said why it does what it does."""
         self.answers: Callable[[str], str | None] = lambda _: None
         """Answers to questions where nobody is there: a scenario's."""
+        self.ask: Callable[[str], str | None] | None = None
+        """Asks a question that may be answered elsewhere, too."""
         self.events: EventLines | None = None
         """Where events are told to programs."""
 
@@ -195,6 +197,8 @@ class Narration:
         return answer
 
     def _answer(self, question: str) -> str | None:
+        if self.ask is not None:
+            return self.ask(question)
         if not self._interactive:
             answer = self.answers(question)
             if answer is not None:

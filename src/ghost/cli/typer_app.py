@@ -712,21 +712,24 @@ def interrupts(
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """List open questions and how to answer them."""
+    """List open questions and approvals, and how to answer them."""
     from ghost.cli.mind_commands import interrupts
 
     interrupts(workspace, all_=all_, as_json=json_)
 
 
-@app.command(epilog=examples('ghost answer q:1732264000000 "port: 6379"'))
+@app.command(epilog=examples('ghost answer q:1732264000000 "port: 6379"', "ghost answer a:1732264000000"))
 def answer(
     question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
     text: Annotated[
-        str, typer.Argument(help="The answer; `field: value` for each field it requires, on lines or after `;`.")
-    ],
+        str,
+        typer.Argument(
+            help="The answer; `field: value` for each field it requires, on lines or after `;`. Not for an approval."
+        ),
+    ] = "",
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Answer an open question; the next cycle uses it."""
+    """Answer an open question, or approve or deny what an investigation asks."""
     from ghost.cli.mind_commands import answer
 
     answer(question, text, workspace)

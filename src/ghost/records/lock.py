@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ghost.errors import WorkspaceError
 from ghost.records.atomic_files import private_dir
 
 LOCK = "ghost_session.lock"
+LOOKS, LOOK_SECONDS = 3, 0.02
 
 
 @contextmanager
@@ -30,7 +32,7 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
         ) from error
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except OSError as busy:
             owner = os.read(descriptor, 32).decode("ascii", "replace").strip()
             who = f"process {owner}" if owner.isdigit() else "another process"
@@ -43,6 +45,16 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock, trying again for a moment: `is_held` holds the lock while it looks. Raises `OSError`."""
+    for _ in range(LOOKS):
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(LOOK_SECONDS)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_locked(workspace: Path) -> bool:

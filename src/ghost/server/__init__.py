@@ -13,6 +13,7 @@ from typing import Final
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
 from ghost.server.engine_setup import opened_engine
+from ghost.server.orders import Investigator, Order
 
 NEEDED: Final = (
     "fastapi",
@@ -26,8 +27,11 @@ NEEDED: Final = (
 )
 
 
-def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = None) -> int:
-    """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line.
+def serve(
+    settings: Settings, root: Path, say: Callable[[str], None] | None = None, investigator: Investigator | None = None
+) -> int:
+    """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line, `investigator`
+    runs the investigations that are asked for; None starts none.
 
     Raises `ConfigurationError` if the extra is missing or the address cannot be bound, `StoreError` if memory cannot be
     opened.
@@ -39,7 +43,7 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
         )
     from ghost.server.server_process import serve as run
 
-    return run(settings, root, say)
+    return run(settings, root, say, investigator)
 
 
-__all__ = ["opened_engine", "serve"]
+__all__ = ["Investigator", "Order", "opened_engine", "serve"]

@@ -24,6 +24,7 @@ from ghost.config import Settings
 from ghost.mind import Event, StreamOfConsciousness
 from ghost.providers import EmbeddingsProvider
 from ghost.server import (
+    approval_endpoints,
     configuration_endpoint,
     cycle_endpoint,
     event_stream,
@@ -32,18 +33,21 @@ from ghost.server import (
     investigation_endpoints,
     memory_endpoints,
     metrics_endpoint,
+    queue_endpoints,
     scrape_endpoint,
     stimuli_endpoint,
     task_endpoints,
     working_memory_endpoint,
 )
 from ghost.server.access import Access
+from ghost.server.approval_watch import watch_approvals
 from ghost.server.audit_polling import poll_audit
 from ghost.server.audit_watch import AuditWatch
 from ghost.server.dashboard import FOLDER, dashboard_router
 from ghost.server.dependencies import Services
 from ghost.server.guard import Guard
 from ghost.server.openapi import document
+from ghost.server.orders import Investigator
 from ghost.server.problems import exception_handlers
 from ghost.server.timed_engine import MeasuredEngine
 
@@ -59,6 +63,8 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     event_stream.router,
     health_endpoints.router,
     metrics_endpoint.router,
+    queue_endpoints.router,
+    approval_endpoints.router,
     investigation_endpoints.router,
 )
 _DESCRIPTION: Final = (
@@ -92,14 +98,18 @@ def create_app(
     embeddings: EmbeddingsProvider,
     redact: Callable[[str], str],
     audit_watch: AuditWatch | None = None,
+    investigator: Investigator | None = None,
     dashboard: Path = FOLDER,
 ) -> Application:
-    """Return the application. `stream` is None if switched off, `audit_watch` None if the audit is not watched.
+    """Return the application. `stream` is None if switched off, `audit_watch` None if the audit is not watched,
+    `investigator` None if no investigation can be started.
 
     The application starts and stops both; the caller closes the engine and the store. With `settings.api_token`,
     requests need it.
     """
-    services = Services(engine, stream, settings, workspace, embeddings, engine.clock, redact)
+    services = Services(
+        engine, stream, settings, workspace, embeddings, engine.clock, redact, investigator=investigator
+    )
     token = settings.api_token.get_secret_value() if settings.api_token else None
     api = FastAPI(
         title="Ghost",
@@ -128,16 +138,22 @@ async def _running(services: Services, audit_watch: AuditWatch | None) -> AsyncI
     """Run the feed, the background loop and the audit watch with the server; stop them in reverse order."""
     services.feed.open(asyncio.get_running_loop())
     unsubscribe = services.engine.subscribe(lambda event: _announce(services, event))
-    watching = asyncio.create_task(poll_audit(services, audit_watch)) if audit_watch else None
+    watching = [asyncio.create_task(watch_approvals(services))]
+    if audit_watch is not None:
+        watching.append(asyncio.create_task(poll_audit(services, audit_watch)))
+    if services.queue is not None:
+        services.queue.start()
     try:
         if services.stream is not None:
             await services.stream.start()
         yield
     finally:
         services.stopping.set()
-        if watching is not None:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+        if services.queue is not None:
+            await asyncio.to_thread(services.queue.stop)
         if services.stream is not None:
             await services.stream.stop()
         unsubscribe()

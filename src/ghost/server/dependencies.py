@@ -6,18 +6,22 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi import Request
 
-from ghost.agent import Workspace
+from ghost.agent import WaitingRoom, Workspace
 from ghost.config import Settings
 from ghost.mind import Engine, StreamOfConsciousness
 from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
 from ghost.server.feed import Feed
+from ghost.server.investigation_queue import InvestigationQueue
+from ghost.server.orders import Investigator, Order
 from ghost.server.prometheus_metrics import Metrics
-from ghost.server.request_limits import CYCLES_AT_ONCE, SCRAPES_AT_ONCE, SEARCHES_AT_ONCE
+from ghost.server.request_limits import CYCLES_AT_ONCE, EVENT_CHARACTERS, SCRAPES_AT_ONCE, SEARCHES_AT_ONCE
 from ghost.server.sessions import Sessions
+from ghost.text import map_text
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,35 @@ class Services:
     scrapes: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SCRAPES_AT_ONCE))
     cycles: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(CYCLES_AT_ONCE))
 
+    investigator: Investigator | None = None
+    """None: no investigation can be started here."""
+
     sessions: Sessions = field(init=False)
+    room: WaitingRoom = field(init=False)
+    queue: InvestigationQueue | None = field(init=False)
 
     def __post_init__(self) -> None:
+        root = self.workspace.root
         object.__setattr__(self, "sessions", Sessions(self.workspace))
+        object.__setattr__(self, "room", WaitingRoom(root, self.clock))
+        queue = self.investigator and InvestigationQueue(root, self.investigator, self.clock, self._ordered, self._told)
+        object.__setattr__(self, "queue", queue)
+
+    @property
+    def has_token(self) -> bool:
+        return self.settings.api_token is not None
 
     @property
     def stream_enabled(self) -> bool:
         return self.stream is not None and self.stream.enabled
+
+    def _ordered(self, order: Order) -> None:
+        self.feed.publish("order", self.now(), order.model_dump(mode="json"))
+
+    def _told(self, order: Order, event: str, fields: dict[str, Any]) -> None:
+        told = map_text(fields, lambda text: text[:EVENT_CHARACTERS])
+        about = {"order": order.id, "session_id": order.session_id, "event": event}
+        self.feed.publish("investigation", self.now(), {**told, **about})
 
     def now(self) -> float:
         """Return epoch seconds."""

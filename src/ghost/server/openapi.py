@@ -22,6 +22,7 @@ _MEANING: Final = {
     415: "The body is not JSON.",
     421: "The Host header names another server.",
     422: "The request is not valid: `errors` says where.",
+    429: "Too many wait: cancel one, or retry later.",
     431: "The headers are too long.",
     500: "Internal error; see the log under the request id.",
     502: "A provider or a site gave no usable answer.",

@@ -32,12 +32,15 @@ SEEDS: Final = 20
 SEED_CHARACTERS: Final = 2_000
 SEEDS_CHARACTERS: Final = 10_000
 ID_CHARACTERS: Final = 200
+SYMPTOM_CHARACTERS: Final = 4_000
 
 SEARCHES_AT_ONCE: Final = 16
 """A search may wait for an embedding model."""
 SCRAPES_AT_ONCE: Final = 2
 CYCLES_AT_ONCE: Final = 2
 EVENT_CLIENTS: Final = 64
+EVENT_CHARACTERS: Final = 2_000
+"""Of a text in an event of an investigation."""
 EVENTS_KEPT: Final = 256
 """Buffered events for `Last-Event-ID`, and for one slow client."""
 HEARTBEAT_SECONDS: Final = 15.0

@@ -32,6 +32,7 @@ from ghost.server.engine_setup import opened_engine
 from ghost.server.http_connection import BoundedConnection
 from ghost.server.listen_socket import BACKLOG, bound_socket, url_of
 from ghost.server.logs import logger, logging_to
+from ghost.server.orders import Investigator
 from ghost.server.request_limits import CONNECTIONS, GRACEFUL_SECONDS, KEEP_ALIVE_SECONDS
 
 INTERRUPTED: Final = 130
@@ -39,7 +40,9 @@ INTERRUPTED: Final = 130
 _log = logger("ghost.server")
 
 
-def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = None) -> int:
+def serve(
+    settings: Settings, root: Path, say: Callable[[str], None] | None = None, investigator: Investigator | None = None
+) -> int:
     """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line.
 
     Raises `ConfigurationError` if it cannot listen, `StoreError` if memory cannot be opened.
@@ -50,7 +53,7 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
     with (
         contextlib.closing(bound_socket(settings)) as listening,
         logging_to(settings.log_directory) as log_file,
-        wired(settings, root) as app,
+        wired(settings, root, investigator) as app,
     ):
         url = url_of(listening, settings)
         say(f"Ghost's dashboard: {url}/ui  (API: {url}/openapi.json, log: {log_file}, end with Ctrl-C)")
@@ -61,7 +64,7 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
 
 
 @contextmanager
-def wired(settings: Settings, root: Path) -> Iterator[Application]:
+def wired(settings: Settings, root: Path, investigator: Investigator | None = None) -> Iterator[Application]:
     """Return the opened application of a workspace; closed at the end."""
     workspace = Workspace(root)
     with opened_engine(settings, root) as engine, _re_embedding(engine):
@@ -76,6 +79,7 @@ def wired(settings: Settings, root: Path) -> Iterator[Application]:
             embeddings=engine.ltm.embeddings,
             redact=without_secrets,
             audit_watch=watch,
+            investigator=investigator,
         )
 
 

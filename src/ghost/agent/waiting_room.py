@@ -1,0 +1,199 @@
+"""What running investigations ask a person: rows that a terminal and a dashboard may both answer.
+
+An answer is one conditional update, bound to the SHA-256 of what is shown: the first one counts, and who comes later is
+told of it. Only the investigation that holds the workspace's lock waits: what a killed one left is closed when the next
+one begins, and asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ghost.errors import StoreError
+from ghost.records import Clock, is_locked, private_dir
+from ghost.shell import ApprovalRequest, HitlDecision
+
+FILE: Final = Path("data", "waiting.sqlite3")
+LOOK_SECONDS: Final = 0.2
+"""How often who waits looks for an answer."""
+BUSY_SECONDS: Final = 10.0
+KEPT_SECONDS: Final = 86_400.0
+"""How long it is told who answered what; what was asked is deleted with its answer."""
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS waiting (
+    id TEXT PRIMARY KEY, session_id TEXT NOT NULL, symptom TEXT NOT NULL, asked TEXT NOT NULL, sha256 TEXT NOT NULL,
+    asked_at REAL NOT NULL, expires_at REAL, state TEXT NOT NULL, answer TEXT, by TEXT, answered_at REAL)
+"""
+_ABANDON_ALL: Final = "UPDATE waiting SET state = 'abandoned', asked = '', answered_at = ? WHERE state = 'open'"
+_ABANDON: Final = f"{_ABANDON_ALL} AND id = ?"
+_ANSWER: Final = (
+    "UPDATE waiting SET state = 'answered', asked = '', answer = ?, by = ?, answered_at = ? "
+    "WHERE id = ? AND sha256 = ? AND state = 'open' AND (expires_at IS NULL OR expires_at > ?)"
+)
+
+State = Literal["open", "answered", "abandoned"]
+"""`abandoned`: nobody answered in time, or the investigation ended first."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A question that is open."""
+
+    id: str
+    session_id: str
+    symptom: str
+    asked: ApprovalRequest | str
+    """Commands to approve, or a question in words."""
+    sha256: str
+    """Of all that is shown; an answer names it."""
+    asked_at: float
+    """Epoch seconds, as the others."""
+    expires_at: float | None
+
+
+@dataclass(frozen=True)
+class Closed:
+    """What became of a question. `answer` is None where it was abandoned."""
+
+    state: State
+    answer: HitlDecision | str | None
+    by: str | None
+    answered_at: float
+
+
+class WaitingRoom:
+    """The questions of one workspace. Each method raises `StoreError` where the file cannot be used."""
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._root = root
+        self._path = root / FILE
+        self._clock = clock
+
+    # --- who asks ---
+
+    def clear(self) -> None:
+        """Close what an earlier process left open, while the workspace is locked; forget what is long closed."""
+        if self._path.exists():
+            now = self._now()
+            with self._written() as rows:
+                rows.execute(_ABANDON_ALL, (now,))
+                rows.execute("DELETE FROM waiting WHERE state != 'open' AND answered_at < ?", (now - KEPT_SECONDS,))
+
+    def ask(self, session_id: str, symptom: str, asked: ApprovalRequest | str, seconds: float | None = None) -> Waiting:
+        """Put a question; it waits `seconds`, None without limit. `wait` or `give_up` closes it."""
+        now = self._now()
+        text = json.dumps(asdict(asked) if isinstance(asked, ApprovalRequest) else asked)
+        sha256 = hashlib.sha256(json.dumps([session_id, text]).encode()).hexdigest()
+        expires_at = None if seconds is None else now + seconds
+        with self._written() as rows:
+            taken = {row[0] for row in rows.execute("SELECT id FROM waiting")}
+            moment = int(now * 1000)
+            while (row_id := f"a:{moment}") in taken:
+                moment += 1
+            row = (row_id, session_id, symptom, text, sha256, now, expires_at)
+            rows.execute("INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, 'open', NULL, NULL, NULL)", row)
+        return Waiting(row_id, session_id, symptom, asked, sha256, now, expires_at)
+
+    def wait(self, waiting: Waiting, is_stopped: Callable[[], bool]) -> Closed:
+        """Wait for the answer; abandon the question when its time is over, or when `is_stopped()`."""
+        while (closed := self.closed(waiting.id)) is None:
+            if is_stopped() or (waiting.expires_at is not None and self._now() >= waiting.expires_at):
+                self.give_up(waiting.id)
+            else:
+                self._clock.sleep(LOOK_SECONDS)
+        return closed
+
+    def give_up(self, row_id: str) -> bool:
+        """Abandon a question; False where it was closed before."""
+        with self._written() as rows:
+            return rows.execute(_ABANDON, (self._now(), row_id)).rowcount == 1
+
+    # --- who answers ---
+
+    def answer(self, row_id: str, sha256: str, answer: HitlDecision | str) -> bool:
+        """Answer a question as it was shown; False where it is closed, asks something else, or nobody waits any more.
+
+        Whether an approval may be answered like that is for the shell to say, as for any answer.
+        """
+        if not is_locked(self._root) or not self._path.exists():
+            return False
+        by = answer.by if isinstance(answer, HitlDecision) else None
+        text = json.dumps(asdict(answer) if isinstance(answer, HitlDecision) else answer)
+        now = self._now()
+        with self._written() as rows:
+            return rows.execute(_ANSWER, (text, by, now, row_id, sha256, now)).rowcount == 1
+
+    def open(self) -> list[Waiting]:
+        """Return the questions that somebody waits for, oldest first."""
+        if not self._path.exists() or not is_locked(self._root):
+            return []
+        wanted = "state = 'open' AND (expires_at IS NULL OR expires_at > ?) ORDER BY asked_at, id"
+        return [_waiting(row) for row in self._rows(wanted, self._now())]
+
+    def find(self, row_id: str) -> Waiting | None:
+        """Return a question that is open."""
+        return next((waiting for waiting in self.open() if waiting.id == row_id), None)
+
+    def closed(self, row_id: str) -> Closed | None:
+        """Return what became of a question; None while it is open, and for one that is not known."""
+        return next(map(_closed, self._rows("id = ? AND state != 'open'", row_id)), None)
+
+    # --- the file ---
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+    def _rows(self, where: str, *values: object) -> list[sqlite3.Row]:
+        if not self._path.exists():
+            return []
+        with self._connection() as connection:
+            return connection.execute(f"SELECT * FROM waiting WHERE {where}", values).fetchall()  # noqa: S608 - ours
+
+    @contextmanager
+    def _written(self) -> Iterator[sqlite3.Connection]:
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            if not self._path.exists():
+                private_dir(self._path.parent)
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
+                connection.row_factory = sqlite3.Row
+                connection.execute("PRAGMA secure_delete = ON")  # a command may hold what no record shows
+                connection.execute(_TABLE)
+                yield connection
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot use {self._path} ({error}): move it aside and ask again") from error
+
+
+def _waiting(row: sqlite3.Row) -> Waiting:
+    asked: Any = json.loads(row["asked"])
+    if isinstance(asked, dict):
+        asked = ApprovalRequest(**asked | {"lines": tuple(asked["lines"]), "times": tuple(asked["times"])})
+    return Waiting(
+        row["id"], row["session_id"], row["symptom"], asked, row["sha256"], row["asked_at"], row["expires_at"]
+    )
+
+
+def _closed(row: sqlite3.Row) -> Closed:
+    answer: Any = json.loads(row["answer"]) if row["answer"] is not None else None
+    answer = HitlDecision(**answer) if isinstance(answer, dict) else answer
+    return Closed(row["state"], answer, row["by"], row["answered_at"])
