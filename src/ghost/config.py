@@ -52,6 +52,7 @@ class _Bounds:
     """What `pattern` asks for, in words."""
 
     def fault_of(self, value: Any) -> str | None:
+        value = value.get_secret_value() if isinstance(value, SecretStr) else value
         if self.ge is not None and not value >= self.ge:
             return f"must be at least {self.ge}"
         if self.gt is not None and not value > self.gt:
@@ -196,7 +197,13 @@ class Settings:
     api_host: str = _setting("GHOST_API_HOST", "127.0.0.1")
     api_port: int = _setting("GHOST_API_PORT", 8000, ge=0, le=65535)
     api_token: SecretStr | None = _setting("GHOST_API_TOKEN")
-    """Wanted in `Authorization: Bearer`; required for any bind but loopback."""
+    """Wanted in `Authorization: Bearer`; required for any bind but loopback, and to approve on the dashboard."""
+    incident_token: SecretStr | None = _setting(
+        "GHOST_INCIDENT_TOKEN", pattern=r"^\S{16,200}$", form="16 characters or more, without spaces"
+    )
+    """For `POST /incidents`, and for that alone."""
+    incident_result_url: str | None = _setting("GHOST_INCIDENT_RESULT_URL", max_length=2000)
+    """Gets the result of an incident's investigation; its host must be in `ALLOWLIST_DOMAINS`."""
 
     def __init__(self, **given: Any) -> None:
         known = fields(self)

@@ -87,6 +87,14 @@ def test_the_document_lists_the_endpoints(app: Application) -> None:
         ("GET", "/investigations/{session_id}/report"),
         ("GET", "/investigations/{session_id}/path.svg"),
         ("GET", "/investigations/{session_id}/evidence/{audit_id}/output"),
+        ("POST", "/investigations"),
+        ("POST", "/investigations/{session_id}/resume"),
+        ("GET", "/queue"),
+        ("POST", "/queue/{order_id}/cancel"),
+        ("POST", "/queue/{order_id}/again"),
+        ("GET", "/approvals"),
+        ("POST", "/approvals/{row_id}/answer"),
+        ("POST", "/incidents"),
     }
 
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from ghost.hosts import is_loopback
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-OPEN_PATHS = ("/", "/healthz", "/ui")
-"""Paths that need no token. The dashboard's files contain no local data, and its login field must be reachable."""
+OPEN_PATHS = ("/", "/healthz", "/ui", "/incidents")
+"""Paths that need no token: `/incidents` has its own. The dashboard's files contain no local data, and its login field
+must be reachable.
+"""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 Headers = Sequence[tuple[bytes, bytes]]

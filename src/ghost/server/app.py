@@ -29,6 +29,7 @@ from ghost.server import (
     cycle_endpoint,
     event_stream,
     health_endpoints,
+    incident_endpoint,
     interrupt_endpoints,
     investigation_endpoints,
     memory_endpoints,
@@ -65,6 +66,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     metrics_endpoint.router,
     queue_endpoints.router,
     approval_endpoints.router,
+    incident_endpoint.router,
     investigation_endpoints.router,
 )
 _DESCRIPTION: Final = (

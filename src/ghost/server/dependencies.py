@@ -16,6 +16,7 @@ from ghost.mind import Engine, StreamOfConsciousness
 from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
 from ghost.server.feed import Feed
+from ghost.server.incident_results import post_result
 from ghost.server.investigation_queue import InvestigationQueue
 from ghost.server.orders import Investigator, Order
 from ghost.server.prometheus_metrics import Metrics
@@ -66,6 +67,10 @@ class Services:
 
     def _ordered(self, order: Order) -> None:
         self.feed.publish("order", self.now(), order.model_dump(mode="json"))
+        address = self.settings.incident_result_url
+        if address is not None and order.source == "incident" and order.ended_at is not None:
+            given = (order, address, self.workspace, self.stopping)
+            threading.Thread(target=post_result, args=given, name="incident result", daemon=True).start()
 
     def _told(self, order: Order, event: str, fields: dict[str, Any]) -> None:
         told = map_text(fields, lambda text: text[:EVENT_CHARACTERS])

@@ -19,7 +19,8 @@ from ghost.server.logs import logger
 from ghost.server.orders import WAITING, Investigator, Order, OrderState
 
 QUEUED_AT_MOST: Final = 20
-ENDED_KEPT: Final = 50
+ENDED_KEPT: Final = 250
+"""More than the incidents of a day."""
 LOOK_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
 """How long a stopping server waits for the running one to save its session."""

@@ -99,5 +99,5 @@ def _queued(to: Services, **wanted: object) -> Order:
 
 def _queue(to: Services) -> InvestigationQueue:
     if to.queue is None:
-        raise Refused(503, "This server starts no investigations: it was not started by ghost serve.")
+        raise Refused(403, "This server starts no investigations.")
     return to.queue

@@ -30,6 +30,7 @@ from ghost.server.app import Application, create_app
 from ghost.server.audit_watch import AuditWatch
 from ghost.server.engine_setup import opened_engine
 from ghost.server.http_connection import BoundedConnection
+from ghost.server.incident_results import checked_address
 from ghost.server.listen_socket import BACKLOG, bound_socket, url_of
 from ghost.server.logs import logger, logging_to
 from ghost.server.orders import Investigator
@@ -50,6 +51,7 @@ def serve(
     say = say or _to_stderr
     private_dir(root)
     settings = replace(settings, workspace=root)
+    checked_address(settings)
     with (
         contextlib.closing(bound_socket(settings)) as listening,
         logging_to(settings.log_directory) as log_file,

@@ -1,0 +1,99 @@
+"""A question is answered once, by who read it, and never after nobody waits for it."""
+
+from __future__ import annotations
+
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ghost.agent import Waiting, WaitingRoom
+from ghost.records import SystemClock, workspace_lock
+from ghost.shell import ApprovalRequest, HitlDecision
+
+COMMAND = "az network nsg rule delete -g rg -n only-this-test-names-it --nsg-name nsg"
+REQUEST = ApprovalRequest("once", (COMMAND,), "to see", "It deletes a rule.", 2)
+YES, NO = HitlDecision("approve", by="dashboard"), HitlDecision("deny", reason="not now")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A workspace that somebody works in."""
+    with workspace_lock(tmp_path):
+        yield tmp_path
+
+
+@pytest.fixture
+def room(root: Path) -> WaitingRoom:
+    return WaitingRoom(root, SystemClock())
+
+
+def ask(room: WaitingRoom, seconds: float | None = None) -> Waiting:
+    return room.ask("ghost_1", "web-vm cannot reach db-vm", REQUEST, seconds)
+
+
+def test_what_waits_is_listed_as_it_was_asked(room: WaitingRoom) -> None:
+    asked, question = ask(room), room.ask("ghost_1", "symptom", "Which VM is meant?")
+    assert room.open() == [asked, question]
+    assert room.open()[0].asked == REQUEST
+    assert room.answer(question.id, question.sha256, "web-vm")
+    assert room.closed(question.id).answer == "web-vm"
+
+
+def test_of_answers_at_once_one_counts_and_the_others_are_told(root: Path) -> None:
+    for _ in range(20):
+        asked = ask(WaitingRoom(root, SystemClock()))
+        begin, counted = threading.Barrier(4), []
+
+        def answer(decision: HitlDecision, asked: Waiting = asked, begin=begin, counted=counted) -> None:
+            room = WaitingRoom(root, SystemClock())
+            begin.wait()
+            if room.answer(asked.id, asked.sha256, decision):
+                counted.append(decision)
+
+        threads = [threading.Thread(target=answer, args=(each,)) for each in (YES, NO, YES, NO)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(counted) == 1
+        assert WaitingRoom(root, SystemClock()).closed(asked.id).answer == counted[0]
+
+
+def test_an_answer_to_something_else_than_was_shown_does_not_count(room: WaitingRoom) -> None:
+    asked, other = ask(room), room.ask("ghost_1", "", ApprovalRequest("once", ("az vm list",), "", "", 2))
+    assert asked.sha256 != other.sha256
+    assert not room.answer(asked.id, other.sha256, YES)
+    assert room.closed(asked.id) is None
+
+
+def test_nobody_answers_in_time_or_it_is_stopped(room: WaitingRoom) -> None:
+    for asked, is_stopped in ((ask(room, 0.01), lambda: False), (ask(room), lambda: True)):
+        closed = room.wait(asked, is_stopped)
+        assert (closed.state, closed.answer) == ("abandoned", None)
+        assert not room.answer(asked.id, asked.sha256, YES)
+
+
+def test_what_a_killed_process_left_can_not_be_answered(tmp_path: Path) -> None:
+    room = WaitingRoom(tmp_path, SystemClock())
+    with workspace_lock(tmp_path):
+        asked = ask(room)
+    assert room.open() == []
+    assert not room.answer(asked.id, asked.sha256, YES)
+    with workspace_lock(tmp_path):  # the next investigation begins
+        room.clear()
+        again = ask(room)
+        assert room.open() == [again]
+        assert not room.answer(asked.id, asked.sha256, YES)
+        assert room.closed(asked.id).state == "abandoned"
+
+
+def test_what_was_asked_is_gone_once_it_is_answered(room: WaitingRoom, root: Path) -> None:
+    asked = ask(room)
+    (file,) = root.glob("data/waiting*")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert b"only-this-test-names-it" in file.read_bytes()
+    assert room.answer(asked.id, asked.sha256, NO)
+    assert b"only-this-test-names-it" not in b"".join(each.read_bytes() for each in root.glob("data/waiting*"))
