@@ -16,7 +16,7 @@ from ghost.agent import Waiting, WaitingRoom
 from ghost.records import SystemClock
 from ghost.shell import HitlDecision
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Terminal:
