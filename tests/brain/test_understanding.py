@@ -105,6 +105,17 @@ def test_options_win_over_words() -> None:
     assert [str(each.flow) for flow in complaint.flows for each in flow] == ["TCP 10.50.2.5 -> 10.50.3.8:6380"]
 
 
+def test_an_option_that_names_nothing_is_told_and_no_other_end_stands_for_it() -> None:
+    words = "web-01 cannot reach db-01 on port 5432"
+    unknown, _, _ = understood(words, "two-tier", StatedEnds("web-01", "nix", 6380))
+    assert (unknown.flows, unknown.missing) == (
+        (),
+        "the destination of the traffic (there is nothing named nix in what was read)",
+    )
+    nobody, _, _ = understood(words, "two-tier", StatedEnds("nobody", "db-01", 5432))
+    assert (nobody.source_known, nobody.ends_sure) == (False, False)
+
+
 @pytest.mark.parametrize(
     ("text", "answer", "to"),
     [

@@ -152,7 +152,8 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     protocol = options.protocol.capitalize() or spoken_protocol(clause)
     pairs = () if options.source else roles.pairs
     name_asked = kind == "dns" and bool(sources and destinations) and all(map(_is_name, destinations))
-    sure = roles.sure or bool(stated_source and stated) or (name_asked and not roles.is_long)
+    found = [any(m.meanings or m.beyond or m.unread for m in ends) for ends in (stated_source, stated) if ends]
+    sure = all(found) and (roles.sure or len(found) == 2 or (name_asked and not roles.is_long))
     return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost, sure)
 
 
@@ -163,11 +164,12 @@ def _is_name(mention: Mention) -> bool:
 
 
 def stated_end(text: str, names: TenantNames) -> tuple[Mention, ...]:
-    """Return what an option names: one mention, or as it stands a name that its source asks for."""
+    """Return what an option names, one mention: as it stands a name that its source asks for, or without a meaning."""
     found = mentions_in(text[:MAX_STATED], names).mentions
     if found:
         return (max(found, key=lambda each: each.certainty),)
-    return (Mention(0, len(text), text, ((End(text, text, origin="stated"),),), UNKNOWN),) if "." in text else ()
+    meanings = ((End(text, text, origin="stated"),),) if "." in text else ()
+    return (Mention(0, len(text), text, meanings, UNKNOWN),)
 
 
 # Candidates
