@@ -59,7 +59,9 @@ _REASONS = {
 }
 _PRIVATE_PIPE = "private mode: pipe"
 _MAY_REVEAL = "A filter may cut an address or a name so that no placeholder takes its place. Approve it if it does not."
-_READ_ONLY = "Not run: this session is read-only (--read-only or GHOST_READ_ONLY), and else a person would be asked."
+_READ_ONLY = (
+    "Not run: a person would have to approve it, and this session only reads (--read-only, GHOST_READ_ONLY, ghost mcp)."
+)
 _RESTORED_TOKEN = "placeholder: restored token"  # noqa: S105 - the name of a rule
 CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
 

@@ -77,7 +77,7 @@ def reading_of(result: dict[str, Any]) -> Reading:
         return Reading(Outcome.DENIED, (), why=f"the command was denied{because}", record=record)
     if status != "completed":
         hint = result.get("suggestion") or result.get("message") or ""
-        why = f"the command did not run: {one_line(f'{error} {hint}'.strip(), 160)}"
+        why = f"the command did not run: {one_line(str(hint or error).removeprefix('Not run: '), 160)}"
         return Reading(Outcome.FAILED, (), why=why, record=record)
     exit_code = result.get("exit_code")
     whole = result.get("real_output")

@@ -219,8 +219,8 @@ def _ended(case: Case, machines: tuple[str, ...], started: Row) -> Steps[list[Ro
 def _uncaptured(case: Case, name: str, answer: Row) -> Steps[Uncaptured]:
     """Report why there is no capture; clean up what it left."""
     if answer.get("error") == "read_only":
-        case.not_verified("wire", f"no capture was taken at {name}: {answer.get('message')}")
-        case.actions.append("Run the investigation again without --read-only, so that it may capture.")
+        case.not_verified("wire", f"no capture was taken at {name}: this investigation only reads")
+        case.actions.append("Run ghost investigate without --read-only, so that it may capture.")
         return Uncaptured(True)
     if answer.get("user_denied") or answer.get("status") == "denied":
         _denied(case, name, answer)
