@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,9 @@ from ghost.records import ChainedLog, Clock, isoformat, write_json
 from ghost.text import map_text
 
 MAX_TEXT: Final = 2_000
-"""Characters of an argument on record."""
+"""Characters of a text on record."""
+MAX_ARGUMENTS: Final = 12_000
+"""Characters of all arguments of a call on record."""
 
 
 class CallLog:
@@ -25,9 +28,7 @@ class CallLog:
     def begin(self, client: str, tool: str, arguments: Mapping[str, Any]) -> int:
         """Write down that a call begins. Returns its number."""
         self._calls += 1
-        self._append(
-            call=self._calls, client=client, tool=_written(tool), arguments=map_text(dict(arguments), _written)
-        )
+        self._append(call=self._calls, client=client, tool=_written(tool), arguments=_bounded(arguments))
         return self._calls
 
     def end(self, call: int, status: str, **told: Any) -> None:
@@ -37,6 +38,15 @@ class CallLog:
     def _append(self, **record: Any) -> None:
         self._log.append({"time": isoformat(self._clock.now()), **record})
         write_json(self._log.path.with_name(f"{self._log.path.name}.head"), self._log.head.as_dict())
+
+
+def _bounded(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for the record; in their place the beginning of them where they are too long."""
+    given = json.dumps(arguments, ensure_ascii=False, default=str)
+    if len(given) > MAX_ARGUMENTS:
+        return {"shortened": _written(given)}
+    written: dict[str, Any] = map_text(dict(arguments), _written)
+    return written
 
 
 def _written(text: str) -> str:
