@@ -60,7 +60,7 @@ async def called(client: Client, tool: str, **arguments: Any) -> tuple[bool, str
 GOOD = [
     ("reach", FLOW, '"outcome": "blocked"'),
     ("reach", {**FLOW, "assume": ["no-rule cache-nsg close-legacy-ports"]}, '"outcome": "passes"'),
-    ("reach", {**FLOW, "source": "any", "from_all": True}, '"sources": ["10.20.3.10/32"], "outcome": "passes"'),
+    ("reach", {**FLOW, "source": "any", "protocol": "Tcp"}, '"sources": ["10.20.3.10/32"], "outcome": "passes"'),
     ("shell_read", {"command": "az network nsg list --query [].name -o tsv", "reason": "x"}, "cache-nsg"),
     ("pcap_findings", {"capture": "smtp.pcap"}, '"document": {'),
     ("pcap_compare", {"baseline": "smtp.pcap", "current": "smtp.pcap"}, '"document": {'),
@@ -85,6 +85,7 @@ BAD = [
     ("pcap_findings", {"capture": "/etc/hostname"}, "not a capture that may be read"),
     ("pcap_compare", {"baseline": "smtp.pcap", "current": "none.pcap"}, "not a capture that may be read"),
     ("what_changed", {"source": "web-vm-01"}, "both of its ends"),
+    ("what_changed", {"port": 6379}, "both of its ends"),
     ("recall", {}, "symptom: Field required"),
     ("audit_show", {"session": "../../x"}, "no session '../../x'"),
     ("audit_show", {"session": "last"}, "there is no investigation yet"),
@@ -125,9 +126,10 @@ def test_every_tool_with_good_and_bad_arguments_is_answered_and_on_record(tmp_pa
             calls = next((workspace / "audit").glob("mcp_calls_*.jsonl"))
             before = calls.stat().st_size
             assert (await called(client, "x" * 100_000))[0]
-            assert calls.stat().st_size - before < 5_000
+            assert (await called(client, "reach", **{f"argument{number}": "x" for number in range(20_000)}))[0]
+            assert calls.stat().st_size - before < 8_000
             mine = calls.stem.removeprefix("mcp_calls_")
-            assert '"calls": [' in (await called(client, "audit_show", session=mine))[1]
+            assert '"calls": [' in (await called(client, "audit_show", session=mine[:5]))[1]
             assert "web-vm-01-nic" in (await called(client, "audit_show", session=mine, record=1))[1]
             (findings,) = (await client.list_resources()).resources
             assert findings.uri == "ghost://findings/smtp"
@@ -148,7 +150,7 @@ def test_every_tool_with_good_and_bad_arguments_is_answered_and_on_record(tmp_pa
 def check_records(recorded: SessionPaths) -> None:
     calls = read_valid_records(recorded.calls)[0]
     begun, ended = ([call["call"] for call in calls if name in call] for name in ("tool", "status"))
-    assert begun == ended == list(range(1, len(GOOD) + len(BAD) + 3 + 6 + 1))
+    assert begun == ended == list(range(1, len(GOOD) + len(BAD) + 4 + 6 + 1))
     assert {call["client"] for call in calls if "tool" in call} == {"test-agent 7"}
     records = read_valid_records(recorded.shell_audit)[0]
     assert {record["action"] for record in records if record["status"] == "completed"} == {"auto_approved"}
@@ -200,15 +202,21 @@ def test_an_investigation_is_told_cancelled_and_kept_from_a_second_one(tmp_path)
                 while is_locked(tmp_path):
                     await anyio.sleep(0.05)
             told.extend(progress)
+            open_end = {"symptom": "timeouts", "source": "web-vm-01", "destination": "nix"}
+            answer = json.loads((await called(second, "investigate", **open_end))[1])
+            assert answer["outcome"] == "not_investigated"
+            assert ("nix" in answer["asked"][0]["question"], answer["asked"][0]["answer"]) == (True, "web-vm-01")
             wrong, text = await called(second, "investigate", symptom=SYMPTOM, port=6379)
             answer = json.loads(text)
+            assert "asked" not in answer
             assert (wrong, answer["outcome"], answer["causes"][0]["rule"]) == (
                 False,
                 "cause_found",
                 "close-legacy-ports",
             )
-            (report,) = (await first.list_resources()).resources
+            report, _ = (await first.list_resources()).resources
             assert report.uri == answer["report"]
+            assert (await first.read_resource("ghost://reports/last")).contents[0].text.startswith("#")
             assert "close-legacy-ports" in (await first.read_resource(report.uri)).contents[0].text
             wrong, text = await called(first, "recall", symptom=SYMPTOM)
             assert "close-legacy-ports" in text

@@ -32,6 +32,8 @@ class Investigated:
     session_id: str | None = None
     report: dict[str, Any] = field(default_factory=dict)
     """What the process told of its report; empty without one."""
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    """The questions that the words left open, each with the answer of a lab's scenario; None: nobody answered."""
     error: str = ""
     """Its last words, where it failed."""
 
@@ -69,6 +71,10 @@ async def _follow(process: Process, found: Investigated, tell: Callable[[str], A
                 await tell(event["text"])
             case "command":
                 await tell(f"{event.get('audit_id')}: {event['command']}")
+            case "question":
+                found.asked.append({"question": event["text"], "answer": None})
+            case "answer" if found.asked:
+                found.asked[-1]["answer"] = event["text"]
             case "report":
                 found.report = event
 

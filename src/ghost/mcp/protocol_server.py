@@ -188,6 +188,7 @@ class Desk:
             "status": "ok",
             "session": found.session_id,
             "report": f"ghost://reports/{found.session_id}",
+            **({"asked": found.asked} if found.asked else {}),
             **told,
         }
 

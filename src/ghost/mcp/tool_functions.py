@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import anyio.from_thread
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ghost.agent import reads_through
 from ghost.errors import UsageError
@@ -69,28 +69,34 @@ def _text(description: str, longest: int = 200, **limits: Any) -> Any:
     return Field(max_length=longest, description=description, **limits)
 
 
+Protocol = Annotated[
+    Literal["tcp", "udp", "icmp"],
+    BeforeValidator(lambda given: given.casefold() if isinstance(given, str) else given),  # answers have Azure's `Tcp`
+]
+
+
 class FlowArguments(Arguments):
     source: str = _text("The sender: a machine, an interface or a private address.", min_length=1)
     destination: str = _text("A machine, an interface, an address or a DNS name.", min_length=1)
     port: int | None = Field(None, ge=1, le=65535, description="The destination port; every port if left out.")
-    protocol: Literal["tcp", "udp", "icmp"] = "tcp"
+    protocol: Protocol = "tcp"
 
 
 class ReachArguments(FlowArguments):
-    source: str = _text("As above; `any` with from_all.", min_length=1)
+    source: str = _text("The sender: a machine, an interface or a private address; `any` with from_all.", min_length=1)
     assume: list[str] = Field(
         [],
         max_length=20,
         description=f"Walk as if this were changed. Nothing is. Each is one of: {'; '.join(CHANGE_FORMS)}.",
     )
-    from_all: bool = Field(False, description="From every source that could send to the destination.")
+    from_all: bool = Field(False, description="From every source that could send to the destination, not `source`.")
 
 
 class WhatChangedArguments(Arguments):
     source: str = _text("With a destination: only changes on the path between the two.", default="")
     destination: str = _text("See source.", default="")
     port: int | None = Field(None, ge=1, le=65535, description="The destination port.")
-    protocol: Literal["tcp", "udp", "icmp"] = "tcp"
+    protocol: Protocol = "tcp"
 
 
 class InvestigateArguments(Arguments):
@@ -98,7 +104,7 @@ class InvestigateArguments(Arguments):
     source: str = _text("The sender, if it is known.", default="")
     destination: str = _text("The destination, if it is known.", default="")
     port: int | None = Field(None, ge=1, le=65535, description="The destination port, if it is known.")
-    protocol: Literal["tcp", "udp", "icmp"] | None = None
+    protocol: Protocol | None = None
 
 
 class ShellReadArguments(Arguments):
@@ -121,14 +127,15 @@ class RecallArguments(Arguments):
 
 
 class AuditShowArguments(Arguments):
-    session: str = _text("The id of a session, or `last` for the newest investigation.", min_length=1)
+    session: str = _text(
+        "The id of a session, its unique beginning, or `last` for the newest investigation.", min_length=1
+    )
     record: int | None = Field(None, ge=1, description="The number of a record, to read it with its output.")
 
 
 def reach(call: Call, asked: ReachArguments) -> dict[str, Any]:
-    question = ReachQuestion(
-        asked.source, asked.destination, asked.port, asked.protocol, tuple(asked.assume), asked.from_all
-    )
+    from_all = asked.from_all or asked.source.casefold() == "any"
+    question = ReachQuestion(asked.source, asked.destination, asked.port, asked.protocol, tuple(asked.assume), from_all)
     found = _walked(call, question)
     told = {"status": "ok", "network": call.connection.network, "assumed": list(found.assumed)}
     if found.of:
@@ -163,8 +170,9 @@ def _why(walked: Walk) -> str:
 
 
 def what_changed(call: Call, asked: WhatChangedArguments) -> dict[str, Any]:
-    if bool(asked.source) != bool(asked.destination):
-        raise UsageError("changes on a path need both of its ends: give source and destination, or neither")
+    ends = [end for end in (asked.source, asked.destination) if end]
+    if len(ends) == 1 or (asked.port and not ends):
+        raise UsageError("changes on a path need both of its ends: give source and destination, or neither, nor a port")
     path = None
     if asked.source:
         question = ReachQuestion(asked.source, asked.destination, asked.port, asked.protocol)
@@ -249,7 +257,7 @@ def recalled(call: Call, asked: RecallArguments) -> dict[str, Any]:
         }
         for hint in hints
     ]
-    return {"status": "ok", "hints": rows, "note": HINTS_ONLY}
+    return {"status": "ok", "hints": rows, "note": HINTS_ONLY if rows else "No earlier investigation is similar."}
 
 
 def audit_show(call: Call, asked: AuditShowArguments) -> dict[str, Any]:

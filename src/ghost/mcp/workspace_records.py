@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ _OF_A_RECORD: Final = (
     *("denial_reason", "exit_code", "error", "message", "duration_seconds", "stderr"),
 )
 _SEMANTIC: Final = "_semantic.json"
+_CALLS: Final = "mcp_calls_"
+"""The beginning of the files of connections."""
 
 
 def records_of(workspace: Workspace, session_id: str) -> dict[str, Any]:
@@ -46,7 +48,10 @@ def records_of(workspace: Workspace, session_id: str) -> dict[str, Any]:
         }
         for record in records[-MAX_ROWS:]
     ]
-    calls = read_valid_records(paths.calls)[0][-MAX_ROWS:]
+    calls = [
+        {name: value for name, value in call.items() if name != "prev"}
+        for call in read_valid_records(paths.calls)[0][-MAX_ROWS:]
+    ]
     told = {"session": paths.session_id, "records": rows, "left_out": len(records) - len(rows)}
     return {**told, **({"calls": calls} if calls else {})}
 
@@ -71,14 +76,23 @@ def record_of(workspace: Workspace, session_id: str, number: int) -> dict[str, A
 
 
 def _paths(workspace: Workspace, session_id: str) -> SessionPaths:
-    """Raises `SessionError` where a session has no records; `last` is the newest investigation."""
+    """Raises `SessionError` where a session has no records."""
     known = sorted({*workspace.session_ids(), *workspace.recorded_ids()})
-    named = known[-1] if session_id == LAST and known else session_id
+    named = _named(workspace, known, session_id)
     paths = SessionPaths(workspace.audit_dir, named)
     if not valid_session_id(named) or not (paths.shell_audit.is_file() or paths.calls.is_file()):
         there = f"the newest are {', '.join(known[-3:])}" if known else "there is no investigation yet"
-        raise SessionError(f"no session {named[:100]!r} in this workspace: {there}")
+        raise SessionError(f"no session {session_id[:100]!r} in this workspace: {there}")
     return paths
+
+
+def _named(workspace: Workspace, known: Sequence[str], session_id: str) -> str:
+    """Return the id that is meant: by `last` that of the newest investigation, else one by its unique beginning."""
+    if session_id == LAST:
+        return known[-1] if known else session_id
+    connections = {path.stem.removeprefix(_CALLS) for path in workspace.audit_dir.glob(f"{_CALLS}*.jsonl")}
+    begun = [each for each in {*known, *connections} if session_id and each.startswith(session_id)]
+    return begun[0] if len(begun) == 1 else session_id
 
 
 @dataclass(frozen=True)
@@ -103,8 +117,7 @@ _URI: Final = re.compile(
 
 def documents(workspace: Workspace, captures: Path) -> Iterator[Document]:
     """Yield the newest reports, and the findings of the newest captures."""
-    finished = [each for each in workspace.session_ids() if SessionPaths(workspace.audit_dir, each).report.is_file()]
-    for session_id in sorted(finished, reverse=True)[:MAX_LISTED]:
+    for session_id in _finished(workspace)[:MAX_LISTED]:
         with suppress(GhostError):
             session, _ = load_session(workspace.find(session_id))
             about = one_line(session.symptom or "", 200)
@@ -114,6 +127,12 @@ def documents(workspace: Workspace, captures: Path) -> Iterator[Document]:
         name = path.name.removesuffix(_SEMANTIC)
         if _URI.fullmatch(f"ghost://findings/{name}"):
             yield Document(f"ghost://findings/{name}", f"Findings in {name}", "A capture.", JSON)
+
+
+def _finished(workspace: Workspace) -> list[str]:
+    """Return the investigations that have a report, the newest first."""
+    finished = (each for each in workspace.session_ids() if SessionPaths(workspace.audit_dir, each).report.is_file())
+    return sorted(finished, reverse=True)
 
 
 def document_text(workspace: Workspace, captures: Path, uri: str) -> tuple[str, str]:
@@ -126,6 +145,8 @@ def document_text(workspace: Workspace, captures: Path, uri: str) -> tuple[str, 
     if match["kind"] == "records":
         return json.dumps(record_of(workspace, name, int(match["number"])), ensure_ascii=False), JSON
     if match["kind"] == "reports":
+        finished = _finished(workspace)
+        name = finished[0] if name == LAST and finished else name
         report = SessionPaths(workspace.audit_dir, name).report
         if not valid_session_id(name) or not report.is_file():
             raise missing
