@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,17 @@ def test_what_a_check_has_read_is_read_once_until_it_is_asked_for_again(tmp_path
     assert {"subject": "cache-nsg/close-legacy-ports", "property": "access", "value": "Deny"} in first["facts"]
     assert len(anew["shell_audit_ids"]) == 6
     assert not set(anew["shell_audit_ids"]) & set(first["shell_audit_ids"])
+
+
+def test_a_change_on_the_way_is_told_with_who_made_it_and_when(tmp_path: Path) -> None:
+    investigation, now = begun("hub-orders-apply", tmp_path), datetime.now(UTC)
+    told = ask(investigation, "what_changed", source="orders", destination="sql-vm", port=1433)
+    (changed,) = (each for each in told["statements"] if each["text"].startswith("Changed in"))
+    what = r"virtualNetworks/subnets/write of services of shop-vnet at ([\d :-]{16}) UTC by d\.\.\.@retail\.example\."
+    (at,) = re.findall(what, changed["text"])
+    assert abs(now - timedelta(minutes=61) - datetime.fromisoformat(f"{at}Z")) < timedelta(minutes=5)
+    records = Evidence(investigation.session.paths(tmp_path).shell_audit)
+    assert ["activity-log" in str(records[audit_id]["command"]) for audit_id in changed["audit_ids"]] == [True]
 
 
 def test_a_capture_is_judged_for_the_traffic_and_no_other_file_is_read(tmp_path: Path) -> None:

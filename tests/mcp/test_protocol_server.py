@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -38,10 +39,12 @@ SYMPTOM = "web-vm-01 cannot reach redis-cache-01 on 6379"
 
 
 @asynccontextmanager
-async def connected(workspace: Path, *words: str, mode: str = "auto", ready: bool = False) -> AsyncIterator[Client]:
+async def connected(
+    workspace: Path, lab: str = "blocked-port", *, mode: str = "auto", ready: bool = False
+) -> AsyncIterator[Client]:
     """A client of a server on the lab; `ready`: with the lab's programs in its process."""
     command = (str(sys.executable), "-m", "tests.mcp.ready_server") if ready else (str(GHOST), "mcp")
-    arguments = [*command[1:], "--workspace", str(workspace), "--lab", "blocked-port", *words]
+    arguments = [*command[1:], "--workspace", str(workspace), "--lab", lab]
     server = StdioServerParameters(command=command[0], args=arguments, env=LAB, cwd=CHECKOUT)
     name = Implementation(name="test-agent", version="7")
     with anyio.fail_after(120):
@@ -234,6 +237,26 @@ def test_an_investigation_is_told_cancelled_and_kept_from_a_second_one(tmp_path)
         "cancelled": cancelled,
         "ok": finished,
     }
+
+
+def test_changes_are_told_with_who_made_them_and_when_on_one_path_or_all(tmp_path):
+    async def session() -> None:
+        async with connected(tmp_path, "hub-orders-apply", ready=True) as client:
+            everything = json.loads((await called(client, "what_changed"))[1])
+            assert [row["resource"].rpartition("/")[2] for row in everything["changes"]] == [
+                "workers",
+                "services",
+                "front",
+            ]
+            path = {"source": "orders", "destination": "sql-vm", "port": 1433}
+            on_path = json.loads((await called(client, "what_changed", **path))[1])
+            assert on_path["changes"] == everything["changes"][1:2]
+            what = (
+                r"virtualNetworks/subnets/write of services of shop-vnet at [\d :-]{16} UTC by d\.\.\.@retail\.example"
+            )
+            assert re.fullmatch(what, on_path["changes"][0]["what"])
+
+    anyio.run(session)
 
 
 def test_a_cancelled_command_is_ended_and_the_next_call_is_answered(tmp_path):
