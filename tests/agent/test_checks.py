@@ -13,8 +13,10 @@ from ghost.agent import Evidence, Investigation
 from ghost.agent.tool_arguments import ARGUMENTS, CompleteInvestigation
 from ghost.brain import CHECKS, ScriptedBrain, ToolCall
 from ghost.lab import load_case
+from ghost.lab.wire.packet_generator import synthesize
 from ghost.shell import ApprovalRequest, HitlDecision
 from tests.agent.lab_bench import opened
+from tests.brain.wire_lab import NOW
 
 Result = dict[str, Any]
 TO_RECORDS = {"source": "portal-02", "destination": "records", "port": 8443}
@@ -100,6 +102,31 @@ def test_a_capture_is_judged_for_the_traffic_and_no_other_file_is_read(tmp_path:
     assert told["_meta"]["evidence_tier"] == 1
     other = ask(investigation, "read_capture", path="/etc/passwd", **traffic)
     assert (other["status"], "Refused" in other["message"]) == ("error", True)
+
+
+def test_both_captures_of_a_pair_are_compared_when_either_is_read(tmp_path: Path) -> None:
+    case, names = load_case("wire-loss"), ("app-vm-01", "db-vm-01")
+    investigation = opened(case, tmp_path, ScriptedBrain([]))
+    target = " to ".join(case.world.documents.id_of(f"virtualMachines/{name}") for name in names)
+    task = ask(investigation, "capture_traffic", target=target, resource_group="app-rg", duration_seconds=120)
+    done = ask(investigation, "check_task", task_id=task["task_id"])
+    while done["status"] == "task_pending":
+        done = ask(investigation, "check_task", task_id=task["paired_task"]["task_id"])
+    here, there = done["result"]["local_pcap_path"], done["paired_task"]["local_pcap_path"]
+    paths = dict(zip(names, (there, here) if names[1] in done["target"] else (here, there), strict=True))
+    for late, (name, path) in enumerate(paths.items()):  # at this speed the two ends were not captured at the same time
+        Path(path).write_bytes(synthesize(case.world, name, NOW + timedelta(seconds=late), 60, 1))
+    traffic = {"source": names[0], "destination": names[1], "port": 5432}
+    for name, path in paths.items():
+        told = ask(investigation, "read_capture", path=path, machine=name, **traffic)
+        (both,) = (each["text"] for each in told["statements"] if each["text"].startswith("Packets at both ends"))
+        assert "app-vm-01 to db-vm-01: " in both
+        (cause, *_) = told["causes"]
+        assert (cause["kind"], cause["resource"].rpartition("/")[2]) == ("packet_loss", "app-vm-01")
+        assert "are lost" in told["statements"][1]["text"]
+        assert "between app-vm-01 and db-vm-01 (" in told["statements"][1]["text"]
+    wrong = ask(investigation, "read_capture", path=paths[names[0]], machine=names[1], **traffic)
+    assert wrong["error"] == "wrong_machine"
 
 
 def test_a_denied_guest_is_told_counts_as_a_denial_and_is_not_asked_again(tmp_path: Path) -> None:

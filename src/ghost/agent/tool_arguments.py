@@ -309,7 +309,9 @@ class WhatChanged(CheckPath):
 
 
 class ReadCapture(CheckPath):
-    """Judge a finished capture for the traffic: loss and where, resets, unanswered attempts, slow answers."""
+    """Judge a finished capture for the traffic: loss and where, resets, unanswered attempts, slow answers. Of a pair,
+    both are compared: where packets are lost.
+    """
 
     path: str = Field(min_length=1, max_length=1000, description="Its local_pcap_path.")
     machine: str = Field(min_length=1, max_length=300, description="Where it was captured.")

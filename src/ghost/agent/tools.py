@@ -93,6 +93,8 @@ class Tools:
         self._real = real
         self._reads: dict[str, _Read] = {}
         """Reads of Azure since the last command that may have changed something; none in a new process."""
+        self._other_ends: dict[str, dict[str, str]] = {}
+        """Of the file of a capture of a pair: file and machine of the capture at the other end."""
         self._checks = Checks()
         self._tools: dict[str, Callable[[Any], dict[str, Any]]] = {
             **{name: partial(self._check, name) for name in CHECKS},
@@ -166,6 +168,7 @@ class Tools:
             self._reads.clear()
             self._checks.forget()
         stated = request.model_dump(exclude={"again"})
+        stated |= self._other_ends.get(stated.get("path", ""), {})
         steps, made = self._checks.check(name, map_text(stated, self._real, keys=False)), list[ToolResult]()
         try:
             calls = next(steps)
@@ -266,6 +269,7 @@ class Tools:
         task_id = result.get("task_id")
         if isinstance(task_id, str) and task_id and task_id not in self._session.active_task_ids:
             self._session.active_task_ids.append(task_id)
+        self._note_pair(result)
         self._reads.clear()
         meta, audit_ids = CAPTURE.as_meta(), list(map(str, result.get("shell_audit_ids") or []))
         if was_denied(result):
@@ -275,6 +279,14 @@ class Tools:
         if result.get("status") == "task_completed":
             meta |= self._conflicts(audit_ids)
         return {**result, "_meta": meta}
+
+    def _note_pair(self, task: dict[str, Any]) -> None:
+        """Keep which two files are of the ends of one path, once both captures are complete."""
+        paired = task.get("paired_task") or {}
+        here, there = (task.get("result") or {}).get("local_pcap_path"), paired.get("local_pcap_path")
+        if here and there:
+            self._other_ends[here] = {"other_path": there, "other_machine": paired["target"]}
+            self._other_ends[there] = {"other_path": here, "other_machine": task["target"]}
 
     def _conflicts(self, audit_ids: Sequence[str]) -> dict[str, Any]:
         if not any(h.resolving_audit_id for h in self._session.hypothesis_log):

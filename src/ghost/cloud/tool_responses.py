@@ -69,6 +69,7 @@ def task_response(task: CaptureTask, partner: CaptureTask | None, now: datetime,
             "state": partner.state.value,
             "poll_count": partner.poll_count,
             "error_detail": partner.error_detail,
+            "local_pcap_path": (_result(partner) or {}).get("local_pcap_path"),
         }
     return response | trace.as_dict()
 

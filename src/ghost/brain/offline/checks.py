@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from ghost import net
 from ghost.brain.conversation import StatedEnds, ToolCall, ToolResult
-from ghost.brain.offline.azure_reads import Outcome, Read
+from ghost.brain.offline.azure_reads import Outcome
 from ghost.brain.offline.capture_verdict import judge_capture
-from ghost.brain.offline.case import Case, read
+from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Candidate, Complaint, Kind
 from ghost.brain.offline.conclusion import causes_of, coverage_of, stated_flow
 from ghost.brain.offline.guest_inspection import inspect_guests
@@ -24,7 +24,7 @@ from ghost.brain.offline.replay import with_real_values
 from ghost.brain.offline.snat_metrics import check_metrics
 from ghost.brain.offline.steps import Question, Steps
 from ghost.brain.offline.understanding import understand
-from ghost.brain.offline.wire_captures import captured_of
+from ghost.brain.offline.wire_captures import LONG_SECONDS, Captured, findings_of
 from ghost.brain.offline.wire_traffic import judged
 from ghost.net import Network
 from ghost.text import map_text, one_line
@@ -184,23 +184,29 @@ def _what_changed(case: Case, arguments: Mapping[str, Any]) -> Steps[Told]:
 
 
 def _read_capture(case: Case, arguments: Mapping[str, Any]) -> Steps[Told]:
-    path = str(arguments["path"])
+    """Judge a capture, with `other_path` and `other_machine` of the one at the other end where there is a pair."""
     complaint, verdicts = yield from _walked(case, arguments)
     if not verdicts:
         return _found(case, complaint, verdicts)
     candidate, machine = verdicts[0].candidate, _machine(case.network, str(arguments["machine"]))
     if not machine:
         return {"error": "unknown_machine", "message": f"no machine is named {arguments['machine']!r}: see find_ends"}
-    purpose, reason = "I read what the capture engine finds.", "Findings of the capture."
-    (answer,) = yield from read(case, purpose, Read(("pcap-forensics", path, "--findings"), reason))
-    row = answer.row()
-    if not isinstance(row.get("findings"), list):
-        return {"error": "not_read", "message": answer.why or "the findings are not in the expected format"}
-    captured = captured_of(machine, row, answer.audit_ids)
-    yield from judge_capture(judged(case, complaint, candidate, captured), [])
+    files = {machine: str(arguments["path"])}
+    if other := _machine(case.network, net.name_of(str(arguments.get("other_machine") or ""))):
+        files[other] = str(arguments["other_path"])
+    if other == machine:
+        return {"error": "wrong_machine", "message": f"{arguments['path']} is of the other end of its pair"}
+    if net.key(machine) == net.key(candidate.destination.machine):
+        files = dict(reversed(files.items()))
+    taken = yield from findings_of(case, files)
+    captured = taken[machine]
+    if not isinstance(captured, Captured):
+        return {"error": "not_read", "message": captured.reason}
+    case.captures |= {(at, LONG_SECONDS): each for at, each in taken.items()}
+    yield from judge_capture(judged(case, complaint, candidate, captured), [at for at in taken if at != machine])
     told = _found(case, complaint, verdicts)
     findings = ({name: each.get(name) for name in _OF_A_FINDING} for each in captured.findings)
-    return {**told, "findings": [{**each, "audit_ids": list(answer.audit_ids)} for each in findings]}
+    return {**told, "findings": [{**each, "audit_ids": list(captured.audit_ids)} for each in findings]}
 
 
 _OF_A_FINDING: Final = ("kind", "severity", "confidence", "protocol", "who", "title", "blame")

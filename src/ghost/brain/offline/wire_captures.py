@@ -53,7 +53,7 @@ class Uncaptured:
 
     denied: bool = False
     reason: str = ""
-    """Given by who denied it."""
+    """Given by who denied it, or why it could not be read."""
 
 
 def capture_at(case: Case, machine: str, traffic: str, seconds: int = BRIEF_SECONDS) -> Steps[Captured | Uncaptured]:
@@ -252,12 +252,22 @@ def _ending(answer: Row) -> str:
 
 
 def _findings(case: Case, results: dict[str, Row]) -> Steps[dict[str, Captured | Uncaptured]]:
-    """Read what the engine finds in the captures, and between those of two ends; then clean up.
-
-    `results`: of the tasks, by machine, the source first.
-    """
+    """Read what the engine finds in captures; then clean up. `results`: of the tasks, by machine, the source first."""
     paths = {machine: str(result.get("local_pcap_path") or "") for machine, result in results.items()}
     files = {machine: path for machine, path in paths.items() if path and not path.startswith("-")}
+    found = (yield from findings_of(case, files)) if files else {}
+    yield from run(
+        case,
+        "The findings are read; I clean up the capture.",
+        [Call("cleanup_task", {"task_id": result["task_id"]}) for result in results.values()],
+    )
+    for machine in results.keys() - found.keys():
+        case.not_verified("wire", f"the capture at {name_of(machine)} left no file to read")
+    return {machine: found.get(machine, Uncaptured()) for machine in results}
+
+
+def findings_of(case: Case, files: dict[str, str]) -> Steps[dict[str, Captured | Uncaptured]]:
+    """Read what the engine finds in captures, and between those of two ends. `files`: by machine, the source first."""
     reads = [
         Read(("pcap-forensics", path, "--findings"), f"Findings of the capture at {name_of(machine)}.", (LOST,))
         for machine, path in files.items()
@@ -266,32 +276,25 @@ def _findings(case: Case, results: dict[str, Row]) -> Steps[dict[str, Captured |
         (source, near), (destination, far) = files.items()
         words = ("pcap-forensics", near, "--compare", far, "--ends", "--findings")
         reads.append(Read(words, "What became of the packets between the two ends.", (LOST,)))
-    names = " and ".join(map(name_of, results))
+    names = " and ".join(map(name_of, files))
     answers = yield from read(case, f"The capture at {names} is complete; I read what the engine finds in it.", *reads)
-    yield from run(
-        case,
-        "The findings are read; I clean up the capture.",
-        [Call("cleanup_task", {"task_id": result["task_id"]}) for result in results.values()],
-    )
     comparison = _comparison(case, source, destination, answers[-1]) if len(files) > 1 else None
     alone = "the captures of the two ends share no time or traffic" if len(files) > 1 and comparison is None else ""
-    read_of = dict(zip(files, answers, strict=False))
-    return {machine: _read_capture(case, machine, read_of.get(machine), comparison, alone) for machine in results}
+    return {
+        machine: _read_capture(case, machine, answer, comparison, alone)
+        for machine, answer in zip(files, answers, strict=False)
+    }
 
 
 def _read_capture(
-    case: Case, machine: str, answer: Reading | None, comparison: Comparison | None, alone: str
+    case: Case, machine: str, answer: Reading, comparison: Comparison | None, alone: str
 ) -> Captured | Uncaptured:
-    name = name_of(machine)
-    if answer is None:
-        case.not_verified("wire", f"the capture at {name} left no file to read")
-        return Uncaptured()
-    row = answer.row()
+    name, row = name_of(machine), answer.row()
     if not isinstance(row.get("findings"), list):
         why = answer.why or "not in the expected format"
         case.not_verified("wire", f"the findings at {name} could not be read: {why}")
-        return Uncaptured()
-    return replace(captured_of(machine, row, answer.audit_ids), comparison=comparison, alone_because=alone)
+        return Uncaptured(reason=why)
+    return replace(_captured_of(machine, row, answer.audit_ids), comparison=comparison, alone_because=alone)
 
 
 def _comparison(case: Case, source: str, destination: str, answer: Reading) -> Comparison | None:
@@ -306,7 +309,7 @@ def _comparison(case: Case, source: str, destination: str, answer: Reading) -> C
     return comparison
 
 
-def captured_of(machine: str, document: Row, audit_ids: tuple[str, ...]) -> Captured:
+def _captured_of(machine: str, document: Row, audit_ids: tuple[str, ...]) -> Captured:
     """Return what `pcap-forensics --findings` printed of a capture at a machine."""
     capture, complete = document.get("capture"), document.get("conversations_complete")
     return Captured(
