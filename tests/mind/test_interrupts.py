@@ -165,6 +165,43 @@ def test_an_answer_holds_every_required_field_or_is_refused_with_those_it_lacks(
     assert interrupts.get(asked).status is QueryStatus.OPEN
 
 
+FITTING = [
+    ("port", "5432", "5432"),
+    ("port", "tcp/5432.", "5432"),
+    ("port", "it is port 443", "443"),
+    ("port", "70000", None),
+    ("port", "0", None),
+    ("port", "the usual one", None),
+    ("address", "10.0.1.4", "10.0.1.4"),
+    ("ip_address", "fd00::1/64", "fd00::1/64"),
+    ("address", "10.0.1.400", None),
+    ("address", "web-vm", None),
+    ("source", "web-vm", "web-vm"),
+    ("owner", "the platform team", "the platform team"),
+    ("destination", "???", None),
+    ("since", "Tuesday noon", "Tuesday noon"),
+    ("since", "2026-01-15 14:00", "2026-01-15 14:00"),
+    ("when", "a while ago", None),
+    ("is_reachable", "Yes.", "Yes"),
+    ("is_reachable", "maybe", None),
+    ("what_changed", "a route, then a rule", "a route, then a rule"),
+    ("reason", "!!!", None),
+]
+
+
+@pytest.mark.parametrize(("field", "text", "kept"), FITTING)
+def test_an_answer_fits_the_type_of_its_field_or_is_refused_with_what_is_wanted(interrupts, field, text, kept):
+    asked = interrupts.create(f"What is the {field}?", required_fields=[field])
+    if kept is not None:
+        assert interrupts.answer(asked, text)
+        assert interrupts.get(asked).metadata["fields"] == {field: kept}
+        return
+    with pytest.raises(MissingFields, match=f"^{field} is to be ") as refused:
+        interrupts.answer(asked, text)
+    assert refused.value.fields == (field,)
+    assert len(interrupts.list_open()) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

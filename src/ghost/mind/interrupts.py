@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ghost.errors import UsageError
-from ghost.mind.answer_fields import fields_of
+from ghost.mind.answer_fields import fields_of, fitted, type_of
 from ghost.mind.data_model import Query, QueryStatus, Stimulus
 from ghost.mind.event_bus import Event, Kind
 from ghost.mind.inbox import kept
@@ -25,14 +25,19 @@ LONGEST_ANSWER = 8000
 
 
 class MissingFields(UsageError):  # noqa: N818  a refusal, not a fault
-    """An answer lacks required fields; `fields` are their names."""
+    """An answer lacks required fields, or has values that do not fit; `fields` are the names of all of them."""
 
-    def __init__(self, query: Query, fields: Sequence[str]) -> None:
-        self.fields = tuple(fields)
+    def __init__(self, query: Query, lacking: Sequence[str], unfit: Sequence[str] = ()) -> None:
+        self.fields = (*lacking, *unfit)
         template = "; ".join(f"{name}: ..." for name in query.required_fields)
-        super().__init__(
-            f"the answer to {query.id} lacks {', '.join(fields)}: write '{template}', a line for each, or a JSON object"
+        wanted = [f"{name} is to be {type_of(name).wanted}" for name in unfit]
+        lacks = [f"the answer to {query.id} lacks {', '.join(lacking)}"] if lacking else []
+        form = (
+            f": write '{template}', a line for each, or a JSON object"
+            if lacking or len(query.required_fields) > 1
+            else ""
         )
+        super().__init__("; ".join([*lacks, *wanted]) + form)
 
 
 class Interrupts:
@@ -113,8 +118,8 @@ class Interrupts:
     def answer(self, query_id: str, text: str) -> bool:
         """Answer a question and return whether it was open; the answer reaches the next cycle as a stimulus.
 
-        Raises `MissingFields`, `UsageError` for an empty or too long answer, and `StoreError`. The question stays open
-        then.
+        Raises `MissingFields` for absent or unfit values, `UsageError` for an empty or too long answer, and
+        `StoreError`. The question stays open then.
         """
         if len(text) > LONGEST_ANSWER:
             raise UsageError(f"the answer has {len(text)} characters, the maximum is {LONGEST_ANSWER}: shorten it")
@@ -125,7 +130,7 @@ class Interrupts:
             self._check(query, text)
             now = self._now()
             answer = self._redact(text).strip()
-            fields = fields_of(answer, query.required_fields)  # a value alone does not give away what its name does
+            fields, _ = fitted(fields_of(answer, query.required_fields))  # a value alone may hide what its name tells
             answered = query.model_copy(
                 update={
                     "status": QueryStatus.ANSWERED,
@@ -158,8 +163,10 @@ class Interrupts:
         if not text.strip():
             raise UsageError(f"the answer to {query.id} is empty: write an answer, or let the question expire")
         values = fields_of(text, query.required_fields)
-        if missing := [name for name in query.required_fields if name not in values]:
-            raise MissingFields(query, missing)
+        missing = [name for name in query.required_fields if name not in values]
+        _, unfit = fitted(values)
+        if missing or unfit:
+            raise MissingFields(query, missing, unfit)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
@@ -171,7 +178,7 @@ def as_stimulus(query: Query) -> Stimulus:
         id=f"answer:{query.id}",
         source="answer",
         content=f"Asked: {query.question} Answered: {query.answer}",
-        metadata={"query_id": query.id},
+        metadata={"query_id": query.id, "question": query.question, "fields": query.metadata.get("fields", {})},
         ts=query.answered_ts or query.created_ts,
     )
 
