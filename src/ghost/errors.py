@@ -12,6 +12,7 @@
     ├── LabError              a scenario is unknown or its world is not sound
     ├── BrainError            the brain cannot take its next turn
     ├── ProviderError         a language model or an embedding model did not answer usably
+    │   └── UnusableAnswer    a model answered, but the answer is cut, empty or no JSON
     ├── StoreError            long-term memory cannot be opened, read or written
     └── ScrapeError           a plan to read pages cannot be carried out
 
@@ -77,6 +78,10 @@ class ProviderError(GhostError):
         super().__init__(message)
         self.transient = transient
         self.retry_after_seconds = retry_after_seconds
+
+
+class UnusableAnswer(ProviderError):  # noqa: N818  what was answered, not a fault of the server
+    pass
 
 
 class StoreError(GhostError):

@@ -43,8 +43,8 @@ SCHEMA: dict[str, Any] = {
         "should_store": {"type": "boolean"},
         "type": {"type": "string", "enum": [kind.value for kind in MemoryType]},
         "importance": {"type": "number", "minimum": 0, "maximum": 1},
-        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_TAGS},
-        "reason": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string", "maxLength": 40}, "maxItems": MAX_TAGS},
+        "reason": {"type": "string", "maxLength": 200},
     },
     "required": ["should_store", "type", "importance", "tags", "reason"],
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ghost.errors import ProviderError, UnusableAnswer
 from ghost.mind.data_model import SelfModel, Stimulus, Task, Thought
 from ghost.mind.decisions import SCHEMA, StoreDecision, decision
 from ghost.mind.long_term_memory import Hit
@@ -34,6 +35,12 @@ class Context:
     def memories(self) -> list[Item]:
         return [Item(hit.memory.id, hit.memory.content[:MEMORY_CHARS]) for hit in self.hits]
 
+    @property
+    def sources(self) -> list[Item]:
+        """Return what a thought may rest on: recent thoughts are none."""
+        stimuli = [Item(each.id, each.content[:STIMULUS_CHARS]) for each in self.stimuli]
+        return [*stimuli, *([Item(self.task.id, _in_words(self.task))] if self.task else []), *self.memories]
+
     def prompt(self) -> str:
         me = [f"I am {self.self_model.name}.", *self.self_model.principles, *self.self_model.long_term_goals]
         return write_prompt(
@@ -54,13 +61,26 @@ class Thinking:
 
     def thought(self, context: Context) -> ParsedThought | None:
         """Return the thought; None if the model gave no usable word. Raises `ProviderError`."""
-        return spoken(self._llm.generate(system_prompt("soc"), context.prompt(), THOUGHT_TOKENS), self._redact)
+        try:
+            answer = self._llm.generate(system_prompt("soc"), context.prompt(), THOUGHT_TOKENS)
+        except UnusableAnswer:
+            return None
+        return spoken(answer, self._redact)
 
     def decision(self, thought: ParsedThought, context: Context) -> tuple[StoreDecision | None, int]:
-        """Return the store decision and the number of malformed answers; None if all were. Raises `ProviderError`."""
+        """Return the store decision and the number of malformed answers; None if all were, or the server refuses the
+        request. Raises `ProviderError` for an outage.
+        """
         prompt = write_prompt({"Thought": [Item("thought", thought.content)], "Memories": context.memories})
         for malformed in range(DECISION_TRIES):
-            answer = self._llm.generate(system_prompt("store_decider"), prompt, DECISION_TOKENS, json_schema=SCHEMA)
+            try:
+                answer = self._llm.generate(system_prompt("store_decider"), prompt, DECISION_TOKENS, json_schema=SCHEMA)
+            except UnusableAnswer:
+                continue
+            except ProviderError as error:
+                if error.transient:
+                    raise
+                return None, malformed + 1
             if (decided := decision(answer)) is not None:
                 return decided, malformed
         return None, DECISION_TRIES

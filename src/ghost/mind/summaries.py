@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from ghost.errors import UnusableAnswer
 from ghost.mind.data_model import Memory, MemoryType, Tags, Unit
 from ghost.mind.decisions import cleaned_tags, json_object
 from ghost.mind.episodes import Episode, shared_cause, wording
@@ -22,7 +23,8 @@ from ghost.providers import Item, LLMProvider, write_prompt
 
 SUMMARY = "summary"
 """The tag of every summary, and the `kind` in its metadata."""
-TOKENS = 900
+TOKENS = 1200
+"""More than the longest answer that the schema allows."""
 MAX_WORDS = 120
 MAX_EPISODES = 32
 """Maximum episodes in the prompt, newest first."""
@@ -60,16 +62,20 @@ class Summary(BaseModel):
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "summary": {"type": "string"},
-        "cause": {"type": "string"},
-        "resources": {"type": "array", "items": {"type": "string"}},
-        "tags": {"type": "array", "items": {"type": "string"}},
+        "summary": {"type": "string", "maxLength": 900},
+        "cause": {"type": "string", "maxLength": 200},
+        "resources": {"type": "array", "items": {"type": "string", "maxLength": 80}, "maxItems": 8},
+        "tags": {"type": "array", "items": {"type": "string", "maxLength": 40}, "maxItems": 8},
         "importance": {"type": "number", "minimum": 0, "maximum": 1},
         "differences": {
             "type": "array",
+            "maxItems": 12,
             "items": {
                 "type": "object",
-                "properties": {"id": {"type": "string"}, "difference": {"type": "string"}},
+                "properties": {
+                    "id": {"type": "string", "maxLength": 60},
+                    "difference": {"type": "string", "maxLength": 120},
+                },
                 "required": ["id", "difference"],
             },
         },
@@ -125,10 +131,11 @@ def summarised(
 def _model_summary(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Redact) -> Summary | None:
     prompted = episodes[-MAX_EPISODES:]
     items = [Item(each.memory.id, each.memory.content[:_MEMORY_CHARS]) for each in reversed(prompted)]
-    answer = llm.generate(system_prompt("consolidate"), write_prompt({"Memories": items}), TOKENS, json_schema=SCHEMA)
+    prompt = write_prompt({"Memories": items})
     try:
+        answer = llm.generate(system_prompt("consolidate"), prompt, TOKENS, json_schema=SCHEMA)
         told = Summary.model_validate(json_object(answer))
-    except (ValidationError, ValueError):
+    except (UnusableAnswer, ValidationError, ValueError):
         return None
     answer_text = " ".join([told.summary, told.cause, *told.resources, *(each.difference for each in told.differences)])
     if not _is_supported(answer_text, prompted) or not wording(told.cause).mechanisms <= wording(cause).mechanisms:

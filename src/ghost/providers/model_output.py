@@ -6,28 +6,28 @@ import json
 import re
 from typing import Any
 
-from ghost.errors import ProviderError
+from ghost.errors import UnusableAnswer
 
 _NOTES = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 _FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 def ready(text: Any, *, model: str, json_schema: Any, cut: bool) -> str:
-    """Return the answer. `cut`: the model stopped at `max_tokens`. Raises `ProviderError` for an unusable answer."""
+    """Return the answer. `cut`: the model stopped at `max_tokens`. Raises `UnusableAnswer` for an unusable answer."""
     if not isinstance(text, str) or not (answer := _NOTES.sub("", text, count=1).strip()):
         why = "used all its tokens before it answered: raise the limit" if cut else "gave an empty answer"
-        raise ProviderError(f"{model} {why}.", transient=not cut)
+        raise UnusableAnswer(f"{model} {why}.", transient=not cut)
     answer = answer.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be stored
     if json_schema is None:
         return answer
     if cut:
-        raise ProviderError(f"{model} reached its token limit in the middle of its JSON: raise the limit.")
+        raise UnusableAnswer(f"{model} reached its token limit in the middle of its JSON: raise the limit.")
     fenced = _FENCED.match(answer)
     answer = fenced[1] if fenced else answer
     try:
         parsed_json(answer)
     except ValueError as error:
-        raise ProviderError(f"{model} was asked for JSON and gave another format ({error}).", transient=True) from None
+        raise UnusableAnswer(f"{model} was asked for JSON and gave another format ({error}).", transient=True) from None
     return answer
 
 
