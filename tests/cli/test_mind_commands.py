@@ -154,7 +154,7 @@ def test_thinking_without_a_server_ends_at_ctrl_c_with_what_was_thought_kept(tmp
     _, complaint = process.communicate(timeout=30)
     assert time.monotonic() - began < 20
     assert (process.returncode, complaint) == (130, "ghost: interrupted.\n")
-    assert first["kind"] in {"thought", "task"}
+    assert first["kind"] in {"stored", "thought", "task"}
 
 
 def test_a_wrong_key_is_a_clear_error(tmp_path: Path) -> None:

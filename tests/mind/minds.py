@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.config import Settings
-from ghost.mind import Changes, Engine, Stimulus, TaskSource
+from ghost.mind import Changes, Engine, Stimulus, Task, TaskSource
 from ghost.mind.sqlite_store import SqliteStore
 from ghost.providers.stub import StubEmbeddings, StubLLM
 from ghost.shell import redact
@@ -80,6 +80,16 @@ class BreakableStore(SqliteStore):
         if self.broken:
             changes = dataclasses.replace(changes, preferences={**changes.preferences, "~": float("nan")})
         super().apply(changes)
+
+
+class Naming:
+    """A source whose one task names `v0` to `v299`, so that thoughts on them rest on something."""
+
+    name = "naming"
+
+    def tasks(self, now: float) -> list[Task]:
+        names = " ".join(f"v{number}" for number in range(300))
+        return [Task(id="task:names", title="Look at", context=names, created_ts=START, last_update_ts=START)]
 
 
 def keep(should_store: bool = True, **given: Any) -> str:

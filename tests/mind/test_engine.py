@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from random import Random
 
 import pytest
 
-from ghost.errors import ProviderError, ScrapeError, StoreError
+from ghost.errors import ProviderError, ScrapeError, StoreError, UnusableAnswer
 from ghost.mind import (
     Abandoned,
     Changes,
@@ -31,11 +32,12 @@ from ghost.mind.prompts import system_prompt
 from ghost.providers import read_prompt
 from ghost.scraper import Document, Refusal, ScrapePlan, Scraper, ScrapeResult
 from tests.exhaustive import sample
-from tests.mind.minds import START, SpeakingModel, SteppedClock, keep, mind, open_sqlite, settings, stimulus
+from tests.mind.minds import START, Naming, SpeakingModel, SteppedClock, keep, mind, open_sqlite, settings, stimulus
 from tests.scraper.site import Site
 from tests.scraper.site import page as site_page
 
 FAULT = "web-vm cannot reach db-vm on port 5432, because rule deny-pg of db-nsg denies the traffic"
+ASKING = "#question Since when does db-nsg deny web-vm? Needed: since."
 
 
 def until(true, seconds: float = 8.0):
@@ -70,7 +72,7 @@ def work(name: str, **given) -> Task:
 
 
 def test_a_cycle_writes_thought_memory_tasks_question_and_consumed_stimuli(tmp_path):
-    model = SpeakingModel(["#question Which rule denies web-vm? Needed: rule."], [keep(importance=0.9, tags=["nsg"])])
+    model = SpeakingModel([ASKING], [keep(importance=0.9, tags=["nsg"])])
     engine = mind(tmp_path, model, sources=[Listed("work", work("one"))])
     given = stimulus(FAULT, metadata={"audit_ids": ["sh_1", "sh_2"], "session_id": "ghost_1"})
     engine.ingest([given])
@@ -80,6 +82,11 @@ def test_a_cycle_writes_thought_memory_tasks_question_and_consumed_stimuli(tmp_p
     assert after.thoughts(10) == [result.thought] == engine.wm.view(10)
     assert result.thought.id == f"thought:{int(START * 1000)}"
     assert result.thought.importance == 0.9
+    assert result.thought.sources == (given.id,)
+    (told,) = (memory for memory in after.memories() if memory.id != result.stored.id)
+    assert (told.type, told.content, told.created_at) == (MemoryType.EPISODIC, FAULT, given.ts)
+    assert told.metadata["stimuli"] == [given.id]
+    assert {"web-vm", "db-vm", "db-nsg"} <= set(told.metadata["resources"])
     (kept,) = after.get([result.stored.id]).values()
     assert (kept.type, kept.tags, kept.importance, kept.content) == (
         MemoryType.EPISODIC,
@@ -89,6 +96,7 @@ def test_a_cycle_writes_thought_memory_tasks_question_and_consumed_stimuli(tmp_p
     )
     assert kept.metadata == {
         "thought_id": result.thought.id,
+        "rests_on": [given.id],
         "stimuli": [given.id],
         "audit_ids": ["sh_1", "sh_2"],
         "session_id": "ghost_1",
@@ -97,14 +105,14 @@ def test_a_cycle_writes_thought_memory_tasks_question_and_consumed_stimuli(tmp_p
     assert [task.id for task in after.tasks()] == ["task:one"]
     (query,) = after.queries()
     assert result.interrupts == (query,)
-    assert query.required_fields == ("rule",)
+    assert query.required_fields == ("since",)
     assert after.preferences() == {}
     assert result.next_task.id == "task:one"
     assert engine.waiting == 0
 
 
 def test_a_cycle_that_cannot_be_written_leaves_nothing_anywhere(tmp_path):
-    model = SpeakingModel(["#question Which rule denies web-vm?"] * 2, [keep()] * 2)
+    model = SpeakingModel([ASKING] * 2, [keep()] * 2)
     engine = mind(tmp_path, model, sources=[Listed("work", work("one"))])
     events: list = []
     engine.subscribe(events.append)
@@ -133,7 +141,7 @@ def test_a_cycle_that_cannot_be_written_leaves_nothing_anywhere(tmp_path):
 @pytest.mark.parametrize("step", ["SOC", "STORE_DECIDER"])
 def test_a_model_that_fails_leaves_nothing_and_the_stimuli_wait(tmp_path, step):
     failure = ProviderError("gone", transient=True)
-    model = SpeakingModel(*([[failure], []] if step == "SOC" else [[], [failure]]))
+    model = SpeakingModel(*([[failure], []] if step == "SOC" else [["#insight db-nsg denies web-vm"], [failure]]))
     engine = mind(tmp_path, model)
     engine.ingest([stimulus(FAULT)])
     with pytest.raises(ProviderError):
@@ -173,9 +181,12 @@ def test_a_killed_process_loses_nothing_it_acknowledged_and_leaves_no_half_cycle
     thought_of = {name for each in thoughts.values() for name in each.content.split()[2:]}
     assert not waiting & thought_of, "consumed and thought of in one"
     assert set(acknowledged) <= waiting | thought_of
-    for memory in after.memories():
+    kept = [memory for memory in after.memories() if "thought_id" in memory.metadata]
+    for memory in kept:
         assert memory.content == thoughts[memory.metadata["thought_id"]].content
         assert set(memory.metadata.get("stimuli", [])) == set(memory.content.split()[2:])
+    told = {memory.content for memory in after.memories()} - {memory.content for memory in kept}
+    assert told == thought_of, "each is remembered as told, by the cycle that consumed it"
 
 
 def test_stimuli_given_to_a_cycle_are_thought_of_without_waiting(tmp_path):
@@ -206,16 +217,14 @@ def test_what_a_model_cannot_take_holds_up_nothing_else_and_is_not_lost(tmp_path
 
     engine = mind(tmp_path, SpeakingModel([say] * 60))
     engine.ingest([stimulus("poison" if n == 3 else f"text {n}", n) for n in range(6)])
-    consumed = 0
+    consumed = []
     for _ in range(20):
         with contextlib.suppress(ProviderError):
-            consumed += engine.cycle().stimuli
-    assert consumed == 5
-    assert engine.waiting == 1
-    engine.ingest([stimulus("news", 9)])
-    assert engine.cycle().stimuli == 1
-    assert engine.cycle([stimulus("given", 10)]).stimuli == 1
-    assert [each["content"] for each in engine.store.preferences().values()] == ["poison"]
+            consumed.append(engine.cycle().stimuli)
+    assert sum(consumed) == 6
+    assert max(consumed) == 1, "those of a refused request one at a time"
+    assert engine.observe()["stimuli_dropped"] == 1, "without a thought"
+    assert {memory.content for memory in engine.store.memories()} >= {"poison", "text 0", "text 5"}
 
 
 def test_stimuli_without_an_id_of_their_own_are_not_taken_for_one(tmp_path):
@@ -239,14 +248,14 @@ def test_more_than_may_wait_is_refused_whole(tmp_path):
 
 
 def test_the_store_holds_the_thoughts_that_working_memory_holds_and_no_more(tmp_path):
-    model = SpeakingModel([f"#insight thought {n}" for n in range(12)])
+    model = SpeakingModel([f"#insight v{n} waits" for n in range(12)])
     clock = SteppedClock()
-    engine = mind(tmp_path, model, clock, wm_max_thoughts=5)
+    engine = mind(tmp_path, model, clock, [Naming()], wm_max_thoughts=5)
     for _ in range(12):
         engine.cycle()
         clock.passes(5)
     assert [each.content for each in open_sqlite(tmp_path).thoughts(99)] == [
-        f"#insight thought {n}" for n in range(7, 12)
+        f"#insight v{n} waits" for n in range(7, 12)
     ]
     assert mind(tmp_path, wm_max_thoughts=5).wm.view(99) == engine.wm.view(99)
 
@@ -260,9 +269,10 @@ def test_cycles_asked_for_at_once_take_turns(tmp_path):
             overlaps.append(1)
         time.sleep(0.005)
         inside.release()
-        return f"#insight {time.monotonic_ns()}"
+        return f"#insight v{next(numbers)} waits"
 
-    engine = mind(tmp_path, SpeakingModel([say] * 24))
+    numbers = itertools.count()
+    engine = mind(tmp_path, SpeakingModel([say] * 24), sources=[Naming()])
     results: list = []
     threads = [
         threading.Thread(target=lambda: results.extend(engine.cycle([stimulus("x")]) for _ in range(4)))
@@ -307,7 +317,7 @@ def test_what_is_in_memory_is_what_is_written_whatever_fails_in_between(tmp_path
         if random.random() < 0.2:
             raise ProviderError("gone", transient=True)
         kind = random.choice(["#plan Look at", "#question Which port of", "#insight Denied at", ""])
-        return kind and f"{kind} vm-{random.randrange(9)}?"
+        return kind and f"{kind} vm-{random.randrange(12)}?"  # of some, no stimulus tells
 
     def decide(_prompt: str) -> str:
         return random.choice([keep(), keep(False), "no idea"])
@@ -315,8 +325,8 @@ def test_what_is_in_memory_is_what_is_written_whatever_fails_in_between(tmp_path
     model = SpeakingModel([say] * 200, [decide] * 400)
     engine = mind(tmp_path, model, clock, [RandomlyTasked(random)], wm_max_thoughts=6)
     steps = {
-        "ingest": lambda: engine.ingest([stimulus("text", random.randrange(10**6))]),
-        "cycle": lambda: engine.cycle([stimulus("given", 1)] * random.randrange(2)),
+        "ingest": lambda: engine.ingest([stimulus("vm-0 to vm-8: vm-1 vm-2 vm-3 vm-4 vm-5", random.randrange(10**6))]),
+        "cycle": lambda: engine.cycle([stimulus("given vm-6 vm-7", 1)] * random.randrange(2)),
         "tend": engine.tend,
         "take": engine.take_next_task,
         "answer": lambda: [engine.interrupts.answer(query.id, "443") for query in engine.interrupts.list_open()[:1]],
@@ -334,7 +344,7 @@ def test_what_is_in_memory_is_what_is_written_whatever_fails_in_between(tmp_path
         assert {task.id: task for task in engine.attention.tasks()} == kept
         assert engine.waiting <= len(read.preferences())
         for memory in read.memories():
-            assert memory.metadata["thought_id"].startswith("thought:")
+            assert "told" in memory.tags or memory.metadata["thought_id"].startswith("thought:")
 
 
 # --- what comes in is data ---
@@ -380,11 +390,11 @@ def test_a_model_that_repeats_hostile_text_leaves_a_thought_and_nothing_else(tmp
 
 
 def test_secrets_are_taken_out_before_anything_is_kept_or_asked(tmp_path):
-    model = SpeakingModel()
+    secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"
+    model = SpeakingModel([f"#insight db-nsg denies web-vm, token={secret}"])
     engine = mind(tmp_path, model)
     events: list = []
     engine.subscribe(events.append)
-    secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"
     engine.ingest(
         [
             stimulus(
@@ -440,6 +450,9 @@ def test_a_long_stimulus_is_cut_and_says_so(tmp_path):
         (["no idea", keep()], True, 1, 2),
         (["no idea", "{}"], False, 2, 2),
         ([keep(importance=7), keep(type="dream")], False, 2, 2),
+        ([UnusableAnswer("cut in the middle of its JSON"), keep()], True, 1, 2),
+        ([UnusableAnswer("cut"), UnusableAnswer("no JSON", transient=True)], False, 2, 2),
+        ([ProviderError("400: no such schema")], False, 1, 1),
     ],
 )
 def test_a_malformed_decision_is_asked_for_once_more_and_then_nothing_is_kept(
@@ -449,7 +462,7 @@ def test_a_malformed_decision_is_asked_for_once_more_and_then_nothing_is_kept(
     engine = mind(tmp_path, model)
     events: list = []
     engine.subscribe(events.append)
-    result = engine.cycle([stimulus("x")])
+    result = engine.cycle([stimulus(FAULT)])
     assert result.thought is not None
     assert (result.stored is not None) == stored
     assert len(model.prompts("STORE_DECIDER")) == asked
@@ -457,24 +470,38 @@ def test_a_malformed_decision_is_asked_for_once_more_and_then_nothing_is_kept(
     assert numbers["decisions_malformed"] == malformed
     assert (numbers["memories_stored"], numbers["memories_refused"]) == (stored, not stored)
     until(lambda: any(event.kind is Kind.THOUGHT for event in events))
-    if malformed == 2:
+    if malformed and not stored:
         until(lambda: any(event.data.get("where") == "store decision" for event in events))
 
 
-def test_a_model_without_words_is_asked_again_and_then_its_stimuli_are_let_go(tmp_path):
-    engine = mind(tmp_path, SpeakingModel(["", "\n", " ", "#insight fine"]))
-    engine.ingest([stimulus("what no model answers")])
-    for _ in range(2):
-        with pytest.raises(ProviderError):
-            engine.cycle()
-        assert engine.waiting == 1
-    assert engine.cycle().thought is None
-    assert engine.waiting == 0
-    assert (engine.observe()["stimuli_dropped"], engine.observe()["thoughts_refused"]) == (1, 3)
-    assert engine.cycle().thought.content == "#insight fine"
+FAILING = {
+    "empty": "",
+    "wordless": " \n",
+    "cut": UnusableAnswer("used all its tokens before it answered"),
+    "down": ProviderError("cannot be reached", transient=True),
+    "refused": ProviderError("the key was revoked"),
+}
 
 
-def test_no_stimulus_is_let_go_for_refusals_that_it_was_not_in(tmp_path):
+@pytest.mark.parametrize("said", FAILING.values(), ids=FAILING)
+def test_a_model_without_words_is_asked_again_and_then_what_was_told_is_remembered_without_a_thought(tmp_path, said):
+    engine = mind(tmp_path, SpeakingModel([said] * 9 + ["#insight v1 waits"]), sources=[Naming()])
+    engine.ingest([stimulus("Ana moved pay-db to 10.4.0.7"), stimulus("no fact at all", 2)])
+    failed = 0
+    while engine.waiting:
+        try:
+            assert engine.cycle().thought is None
+        except ProviderError:
+            failed += 1
+            assert failed < 9
+    assert {memory.content for memory in open_sqlite(tmp_path).memories()} == {
+        "Ana moved pay-db to 10.4.0.7",
+        "no fact at all",
+    }
+    assert engine.observe()["stimuli_dropped"] == 2
+
+
+def test_no_stimulus_is_given_up_for_failures_that_it_was_not_in(tmp_path):
     engine = mind(tmp_path, SpeakingModel([""] * 5))
     waiting = []
     for number in range(5):  # nothing is new, then one comes in, then another
@@ -506,8 +533,8 @@ def test_a_question_is_asked_once_whatever_the_model_repeats(tmp_path):
         tmp_path,
         SpeakingModel(["#question Which port does web-vm use?", "#question Please say which ports web-vm uses?"]),
     )
-    assert len(engine.cycle([stimulus("a")]).interrupts) == 1
-    assert engine.cycle([stimulus("b", 2)]).interrupts == ()
+    assert len(engine.cycle([stimulus("web-vm is slow")]).interrupts) == 1
+    assert engine.cycle([stimulus("web-vm again", 2)]).interrupts == ()
     assert len(engine.interrupts.list_open()) == 1
     assert engine.observe()["interrupts_created"] == 1
 
@@ -515,24 +542,25 @@ def test_a_question_is_asked_once_whatever_the_model_repeats(tmp_path):
 def test_what_was_answered_is_not_asked_again(tmp_path):
     clock = SteppedClock()
     engine = mind(tmp_path, SpeakingModel(["#question Which port does web-vm use?"] * 3), clock)
-    (query,) = engine.cycle([stimulus("a")]).interrupts
-    engine.interrupts.answer(query.id, "443")
-    assert engine.cycle().interrupts == ()
+    (query,) = engine.cycle([stimulus("web-vm is slow")]).interrupts
+    engine.interrupts.answer(query.id, "so far nobody knows")
+    assert engine.cycle([stimulus("web-vm is slow", 2)]).interrupts == ()
     clock.passes(90_000)
-    assert len(engine.cycle([stimulus("b", 2)]).interrupts) == 1, "an answer may be out of date after a day"
+    asked = engine.cycle([stimulus("web-vm is slow again", 3)]).interrupts
+    assert len(asked) == 1, "an answer may be out of date after a day"
 
 
 def test_no_more_than_twenty_questions_are_open(tmp_path):
     engine = mind(tmp_path, SpeakingModel([f"#question Which port does vm-{n} use?" for n in range(25)]))
     for number in range(25):
-        engine.cycle([stimulus("x", number)])
+        engine.cycle([stimulus(f"vm-{number} is slow", number)])
     assert len(engine.interrupts.list_open()) == 20
 
 
 def test_a_question_whose_time_is_over_is_closed_by_the_next_cycle(tmp_path):
     clock = SteppedClock()
     engine = mind(tmp_path, SpeakingModel(["#question Which port does web-vm use?"]), clock)
-    (query,) = engine.cycle([stimulus("a")]).interrupts
+    (query,) = engine.cycle([stimulus("web-vm is slow")]).interrupts
     engine.cycle()
     assert engine.attention.get(f"task:{query.id}") is not None
     clock.passes(86_400)
@@ -680,7 +708,8 @@ def test_whether_somebody_is_there_is_kept_over_a_restart(tmp_path):
     assert not engine.user_available
 
 
-ASKS = "#question What does http://example.com/udr or http://169.254.169.254/ or https://evil.example/a say on routes?"
+PAGES = "see http://example.com/udr, http://169.254.169.254/ and https://evil.example/ for 127.0.0.1 and 10.0.0.1"
+ASKS = "#question What does http://example.com/udr or http://169.254.169.254/ or https://evil.example/ say on routes?"
 
 
 @pytest.mark.parametrize(
@@ -700,7 +729,7 @@ def test_pages_are_read_only_for_a_question_while_nobody_is_there_and_only_from_
     plans: list[ScrapePlan] = []
     engine = mind(tmp_path, SpeakingModel([thought]), scraper=Reader(plans, page()))
     engine.set_user_available(available)
-    engine.cycle([stimulus("x")])
+    engine.cycle([stimulus(PAGES)])
     assert [plan.seeds for plan in plans] == seeds
     assert all(plan.allow_domains == ("example.com", "localhost") for plan in plans)
     documents = [memory for memory in engine.store.memories() if memory.id.startswith("doc:")]
@@ -723,7 +752,7 @@ def test_pages_of_a_real_site_are_remembered(tmp_path):
         reader = Scraper(settings(tmp_path, allowlist_domains=allowed))
         engine = mind(tmp_path, SpeakingModel([asks]), scraper=reader, allowlist_domains=allowed)
         engine.set_user_available(False)
-        engine.cycle([stimulus("x")])
+        engine.cycle([stimulus(f"see http://localhost:{site.port}/udr and http://127.0.0.1:{site.port}/secret")])
         assert site.pages == ["/udr"]
     (kept,) = [memory for memory in engine.store.memories() if memory.id.startswith("doc:")]
     assert kept.metadata["url"] == f"http://localhost:{site.port}/udr"
@@ -742,7 +771,7 @@ def test_reading_holds_up_neither_cycles_nor_requests(tmp_path):
 
     engine = mind(tmp_path, SpeakingModel([ASKS]), scraper=Slow([], page()))
     engine.set_user_available(False)
-    thread = threading.Thread(target=engine.cycle, args=([stimulus("x")],))
+    thread = threading.Thread(target=engine.cycle, args=([stimulus(PAGES)],))
     thread.start()
     assert reading.wait(10)
     engine.ingest([stimulus("news", 2)])
@@ -756,7 +785,7 @@ def test_reading_holds_up_neither_cycles_nor_requests(tmp_path):
 def test_pages_that_cannot_be_read_do_not_fail_the_cycle(tmp_path, error):
     engine = mind(tmp_path, SpeakingModel([ASKS]), scraper=Reader([], error=error))
     engine.set_user_available(False)
-    assert engine.cycle([stimulus("x")]).interrupts
+    assert engine.cycle([stimulus(PAGES)]).interrupts
     assert engine.observe()["scrape_failures"] == 1
 
 
@@ -788,24 +817,24 @@ def test_without_a_reader_no_page_is_read(tmp_path):
 
 
 def test_listeners_hear_everything_in_order_until_they_go(tmp_path):
-    engine = mind(tmp_path, SpeakingModel(["#question Which port?"], [keep()]))
+    engine = mind(tmp_path, SpeakingModel(["#question Which port does web-vm use?"], [keep()]))
     heard: list = []
     leave = engine.subscribe(heard.append)
-    engine.ingest([stimulus("x")])
+    engine.ingest([stimulus("web-vm is slow")])
     (query,) = engine.cycle().interrupts
     engine.interrupts.answer(query.id, "443")
-    until(lambda: len(heard) == 5)
-    assert [event.kind for event in heard] == ["stimulus", "thought", "stored", "interrupt", "answer"]
+    until(lambda: len(heard) == 6)
+    assert [event.kind for event in heard] == ["stimulus", "stored", "thought", "stored", "interrupt", "answer"]
     json.dumps([event.data for event in heard])
     leave()
     leave()
     engine.cycle()
     time.sleep(0.05)
-    assert len(heard) == 5
+    assert len(heard) == 6
 
 
 def test_a_listener_that_hangs_or_fails_holds_up_nobody(tmp_path):
-    engine = mind(tmp_path, SpeakingModel([f"#insight {n}" for n in range(40)]))
+    engine = mind(tmp_path, SpeakingModel([f"#insight v{n} waits" for n in range(40)]), sources=[Naming()])
     hangs = threading.Event()
     heard: list = []
 
@@ -829,7 +858,7 @@ def test_a_listener_that_hangs_or_fails_holds_up_nobody(tmp_path):
 
 def test_what_is_observed_adds_up(tmp_path):
     engine = mind(tmp_path)
-    engine.ingest([stimulus(FAULT), stimulus("more", 2)])
+    engine.ingest([stimulus("web-vm cannot reach db-vm on port 22"), stimulus("more", 2)])
     engine.cycle()
     numbers = engine.observe()
     assert all(isinstance(number, int | float) for number in numbers.values())

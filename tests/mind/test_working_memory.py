@@ -118,13 +118,6 @@ def test_a_budget_lowered_later_holds_after_truncating():
     assert [each.id for each in memory.view(10)] == ["thought:8", "thought:9"]
 
 
-def test_words_are_known_again_whatever_their_case_and_blanks():
-    memory = roomy()
-    memory.add(thought(1, "#plan Look  at db-nsg"))
-    assert memory.holds("#PLAN look at DB-NSG")
-    assert not memory.holds("#plan look at web-nsg")
-
-
 @pytest.mark.parametrize("wrong", [{"max_thoughts": 0}, {"max_chars": 0}, {"max_tokens": 0}, {"half_life_seconds": 0}])
 def test_a_budget_without_room_is_refused(wrong):
     with pytest.raises(ValueError, match="room"):

@@ -94,16 +94,37 @@ def test_any_prompt_gives_a_summary_of_the_promised_shape(prompt, sections):
     ("stimulus", "needed"),
     [
         ("web-vm cannot reach db-vm", "port"),
-        ("Nothing answers: the app is down", "source, destination, port"),
-        ("Users report that redis on cache-vm times out from somewhere", "destination"),
         ("db-vm is unreachable on port 5432", "source"),
-        ("db-vm is down", "source, port"),
+        ("web-vm cannot connect on port 5432 since noon", "destination"),
     ],
 )
-def test_what_a_report_of_a_failure_does_not_name_is_asked(stimulus, needed):
-    thought = ask("SOC", Stimuli=[stimulus])
+def test_what_a_report_of_unreached_traffic_does_not_name_is_asked(stimulus, needed):
+    thought, _, sources = ask("SOC", Stimuli=[stimulus]).partition(" Sources: ")
     assert thought.startswith("#question ")
     assert NEEDED.fullmatch(thought)[1] == needed
+    assert sources == "sti:0"
+
+
+NOT_ASKED = """
+Nothing answers: the app is down
+Users report that redis on cache-vm times out from somewhere
+db-vm is down
+app-vm is slow
+the outage of Monday is resolved
+Omar lost his badge
+web-vm could not reach db-vm, which Ana fixed
+nobody in the office can reach files.contoso.com on port 443
+db-vm is unreachable from everywhere on port 22
+backup failed because the vault was full
+if web-vm cannot reach db-vm, call Lena
+web-vm fails to reach db-vm at all, ping included
+does web-vm still fail to reach db-vm?
+"""
+
+
+def test_what_a_text_says_in_words_or_not_at_all_is_not_asked():
+    for text in NOT_ASKED.strip().splitlines():
+        assert not ask("SOC", Stimuli=[text]).startswith("#question"), text
 
 
 @pytest.mark.parametrize(
@@ -126,20 +147,20 @@ def test_a_report_that_names_all_is_checked_and_not_asked_about(stimulus):
 
 def test_an_answer_in_the_stimuli_ends_the_question():
     asked = ask("SOC", Stimuli=["web-vm cannot reach db-vm"])
-    assert asked == "#question On which port does web-vm fail to reach db-vm? Needed: port."
+    assert asked == "#question On which port does web-vm fail to reach db-vm? Needed: port. Sources: sti:0"
     after = ask("SOC", Stimuli=["It is port 6379", "web-vm cannot reach db-vm"], Recent_thoughts=[asked])
-    assert after.startswith("#plan Check ")
-    assert "web-vm to db-vm port 6379" in after
+    assert after.startswith("#plan web-vm to db-vm: check ")
 
 
-def test_a_plan_names_the_memory_it_is_drawn_from():
-    thought = ask(
-        "SOC",
-        Stimuli=["web-vm cannot reach db-vm on port 6379"],
-        Memories=["The gateway's certificate expired", "Port 6379 to db-vm was blocked by db-nsg, rule deny-redis"],
-    )
-    assert thought.startswith("#plan Check the effective rules of the security groups")
-    assert "mem:1 shares db-vm, port 6379" in thought
+def test_a_plan_begins_with_a_cause_or_a_change_at_the_same_resource_and_names_both_texts():
+    report = "web-vm cannot reach db-vm on port 6379"
+    cause = "Port 6379 to db-vm was blocked by db-nsg, rule deny-redis"
+    change = "Ana moved db-vm to 10.4.0.7"
+    for found in (cause, change):
+        thought = ask("SOC", Stimuli=[report], Memories=["The gateway's certificate expired", found])
+        assert thought.startswith("#plan web-vm to db-vm on port 6379: check ")
+        assert thought.endswith(f"{found} Sources: sti:0, mem:1")
+    assert "first, as in" in ask("SOC", Stimuli=[report], Memories=[change, cause]), "a cause before a change"
 
 
 def test_a_cause_that_was_found_before_is_an_insight():
@@ -148,27 +169,36 @@ def test_a_cause_that_was_found_before_is_an_insight():
         Stimuli=["Root cause: db-nsg denies 6379 from prod-subnet"],
         Memories=["db-nsg denied 5432 from prod-subnet last week"],
     )
-    assert thought.startswith("#insight ")
-    assert "mem:0 shares db-nsg, prod-subnet" in thought
+    assert thought.startswith("#insight db-nsg, prod-subnet again: Root cause: db-nsg denies 6379")
+    assert thought.endswith("Sources: sti:0, mem:0")
 
 
-def test_two_reports_of_one_batch_are_two_failures():
-    thought = ask(
-        "SOC",
-        Stimuli=["batch-vm fails to reach files-vm on port 445", "app-vm is slow", "vm-a lost vm-b on 443"],
-        Recent_thoughts=["#plan Check the routes for hub-vm to spoke-vm port 22, to see whether one is wrong."],
-    )
-    assert "for batch-vm to files-vm port 445," in thought
-    asked = ask("SOC", Stimuli=["app-vm is slow", "vm-a lost connection to vm-b on 443"])
-    assert asked.endswith("Needed: destination, port.")
+def test_failures_at_one_resource_are_told_together_and_a_check_is_named_once():
+    reports = [
+        "batch-vm fails to reach files-vm on port 445",
+        "app-vm is slow",
+        "vm-a lost connection to files-vm on 443",
+    ]
+    thought = ask("SOC", Stimuli=reports)
+    assert thought.startswith("#insight More than one failure at files-vm: batch-vm ")
+    assert thought.endswith("Sources: sti:0, sti:2")
+    first = ask("SOC", Stimuli=["web-vm cannot reach db-vm on port 22"])
+    second = ask("SOC", Stimuli=["batch-vm cannot reach files-vm on port 445"], Recent_thoughts=[first])
+    assert first.startswith("#plan web-vm to db-vm on port 22: check the effective rules")
+    assert second.startswith("#insight A failure at batch-vm: batch-vm cannot reach files-vm")
 
 
-def test_news_comes_before_a_task_and_a_question_is_followed_by_no_plan_without_its_answer():
-    asked = "#question What does app-vm fail to reach, and on which port? Needed: destination, port."
-    task = f"Answer q:17: {asked[10:]}"
-    news = "the firewall change at 14:00 is done"
-    assert ask("SOC", Stimuli=[news], Task=[task], Recent_thoughts=[asked]) == f"#insight New: {news}"
-    assert not ask("SOC", Stimuli=["app-vm is slow"], Recent_thoughts=[asked]).startswith("#plan")
+@pytest.mark.parametrize(
+    ("news", "said"),
+    [
+        ("Ana moved db-vm to 10.4.0.7.", "#insight A change at db-vm: Ana moved db-vm to 10.4.0.7 Sources: sti:0"),
+        ("Lena owns hub-fw", "#insight A fact at hub-fw: Lena owns hub-fw Sources: sti:0"),
+        ("db-nsg denies 443", "#insight A cause at db-nsg: db-nsg denies 443 Sources: sti:0"),
+        ("the change at 14:00 is done", "#plan Go on with Clean up web-vm Sources: tas:0"),
+    ],
+)
+def test_news_is_told_with_its_resource_and_before_the_task(news, said):
+    assert ask("SOC", Stimuli=[news], Task=["Clean up web-vm"]) == said
 
 
 def test_no_plan_leads_from_a_thing_to_itself():
@@ -177,9 +207,7 @@ def test_no_plan_leads_from_a_thing_to_itself():
     assert "db-vm to db-vm" not in after
 
 
-OWN_PLAN = (
-    "#plan Check a capture at both ends for web-vm to db-vm port 6379, to see whether packets are lost on the way."
-)
+OWN_PLAN = "#plan web-vm to db-vm on port 6379: check a capture at both ends, for retransmissions and gaps."
 
 
 def test_what_it_only_suspected_is_no_cause_that_was_found():
@@ -188,7 +216,7 @@ def test_what_it_only_suspected_is_no_cause_that_was_found():
 
 
 def test_its_own_thoughts_are_not_compared_with_each_other():
-    own = [f"#insight mem:{n} and mem:{n + 1} share the cause that packets are lost on the way." for n in range(3)]
+    own = [f"#insight db-nsg again: db-nsg denied {n} | before: db-nsg denied {n + 1}" for n in range(3)]
     assert ask("SOC", Memories=own) == "#insight Nothing new: no stimulus, task or memory asks for attention."
 
 
@@ -197,15 +225,7 @@ def test_what_one_investigation_left_is_not_compared_with_itself():
     alone = StubLLM().generate("SOC", write_prompt({"Memories": left}), 400)
     assert alone.startswith("#insight Nothing new")
     other = Item("mem:1767355200000", "db-nsg denied 5432 to db-vm")
-    assert "share db-nsg, db-vm" in StubLLM().generate("SOC", write_prompt({"Memories": [*left, other]}), 400)
-
-
-def test_news_keeps_its_own_words_where_it_shares_a_cause_or_a_thing():
-    news = "the deny rule on db-nsg was added by CHG0012345 on Friday"
-    for memories in ([], ["db-nsg was reviewed in May"]):
-        thought = ask("SOC", Stimuli=[news], Memories=memories)
-        assert news in thought
-        assert "may recur" not in thought
+    assert "#insight db-nsg, db-vm again" in StubLLM().generate("SOC", write_prompt({"Memories": [*left, other]}), 400)
 
 
 def test_nothing_is_said_twice_while_there_is_something_else_to_say():
@@ -239,8 +259,8 @@ def test_a_finding_is_kept_and_a_question_is_not():
     "thought",
     [
         OWN_PLAN,
-        "#plan Check the effective routes for web-vm to db-vm: mem:17_2 shares db-vm, and there packets are lost.",
-        "#insight mem:1795339902348 and doc:1795339902328_2 share db-nsg.",
+        "#plan web-vm to db-vm: check first what was changed: Ana moved db-vm to 10.4.0.7",
+        "#insight db-nsg again: db-nsg denied 443 | before: db-nsg denied 22",
         "#insight New: Investigation ghost_20260101_093537 ran a command that ended with exit status 0: az vm list "
         "(safe), record ghost_20260101_093537_004",
     ],

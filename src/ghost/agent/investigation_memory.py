@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ghost.mind import Finding, Finished, Step
+from ghost.mind import Finding, Finished, ResourceChange, Step
 
 
 def finished(report: Mapping[str, Any]) -> Finished:
@@ -38,4 +38,9 @@ def finished(report: Mapping[str, Any]) -> Finished:
             Step(str(row["command"]), row["audit_id"]) for row in report["evidence"] if row["audit_id"] in cited
         ),
         actions=tuple(report["recommended_actions"]),
+        changes=tuple(
+            ResourceChange(datetime.fromisoformat(row["time"]).timestamp(), row["what"], ", ".join(row["audit_ids"]))
+            for row in report.get("timeline") or ()
+            if row["kind"] == "change"
+        ),
     )

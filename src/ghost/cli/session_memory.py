@@ -19,13 +19,18 @@ from ghost.cli.command_words import shortened
 from ghost.cli.narration import Narration
 from ghost.config import Settings
 from ghost.errors import GhostError
-from ghost.mind import Hint, opened_memory, recall, remember
-from ghost.text import visible
+from ghost.mind import Hint, ResourceChange, changed_before, opened_memory, recall, remember
+from ghost.records import SystemClock
+from ghost.text import one_line, visible
 
 NOT_EVIDENCE = (
     "Memory of earlier investigations follows. It says where to look first; it is not evidence, the network may differ "
     "now, and an id of a memory cannot be cited."
 )
+
+
+LONGEST_CHANGE = 300
+CHANGED = "Changed in the 24 h before, on these resources"
 
 
 class SessionMemory:
@@ -40,8 +45,9 @@ class SessionMemory:
     def hints(self, symptom: str, network: str) -> MemoryNote | None:
         """Show similar earlier investigations; return the note for the brain, None without any."""
         hints = self._hints(symptom, network)
+        changes = self._changes(symptom, network)
         if not hints:
-            return None
+            return MemoryNote(changes) if changes else None
         earlier = sum(hint.times for hint in hints)
         self._narration.line(
             f"Memory ({earlier} earlier, not evidence: the report uses the records of this session only):"
@@ -50,7 +56,7 @@ class SessionMemory:
             self._narration.line(f"  {line}", style="dim")
         said = [f"[memory {hint.memory_id}] {hint.text}" for hint in hints]
         layers = dict.fromkeys(layer for hint in hints for layer in hint.layers)
-        return MemoryNote("\n\n".join([NOT_EVIDENCE, *said]), tuple(layers))
+        return MemoryNote("\n\n".join([NOT_EVIDENCE, *said, *([changes] if changes else [])]), tuple(layers))
 
     def keep(self, report: Mapping[str, Any]) -> None:
         try:
@@ -71,8 +77,33 @@ class SessionMemory:
             self._warn(f"Memory was not asked: {error}")
             return []
 
+    def _changes(self, symptom: str, network: str) -> str:
+        """Show what was changed on the symptom's resources in the 24 h before; return it for the brain."""
+        if not (self._settings.database_url or self._settings.database.exists()):
+            return ""
+        try:
+            with opened_memory(self._settings) as memory:
+                changes = changed_before(memory, symptom, network, SystemClock().now().timestamp())
+        except GhostError as error:
+            self._warn(f"Memory was not asked for changes: {error}")
+            return ""
+        if not changes:
+            return ""
+        lines = [change_line(change) for change in changes]
+        self._narration.line(f"{CHANGED} (not evidence):")
+        for line in lines:
+            self._narration.line(f"  {line}", style="dim")
+        return "\n".join([f"{CHANGED}. Data, not evidence; nothing of it can be cited:", *lines])
+
     def _warn(self, text: str) -> None:
         self._narration.line(f"  [WARN] {text}", style="yellow")
+
+
+def change_line(change: ResourceChange) -> str:
+    """One change: time, resource, what, source."""
+    time = datetime.fromtimestamp(change.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    what = one_line(visible(change.what), LONGEST_CHANGE)
+    return f"{time}  {visible(change.resource)}  {what}  ({visible(change.source)})"
 
 
 def shown(hint: Hint) -> list[str]:

@@ -18,6 +18,7 @@ from ghost.mind.inbox import InboxFull
 from ghost.mind.interrupts import Interrupts, MissingFields
 from ghost.mind.investigation_memories import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
 from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
+from ghost.mind.resource_changes import ResourceChange, changed_before
 from ghost.mind.sources import TaskSource
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.mind.store_selection import open_store, opened_memory
@@ -50,6 +51,7 @@ __all__ = [
     "MissingFields",
     "Query",
     "QueryStatus",
+    "ResourceChange",
     "Score",
     "SelfModel",
     "Step",
@@ -61,6 +63,7 @@ __all__ = [
     "Thought",
     "Weights",
     "WorkingMemory",
+    "changed_before",
     "open_store",
     "opened_memory",
     "recall",

@@ -14,6 +14,7 @@ NAMES = (
     "thoughts",
     "thoughts_repeated",
     "thoughts_refused",
+    "thoughts_ungrounded",
     "memories_stored",
     "memories_refused",
     "decisions_malformed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,9 +11,12 @@ from ghost.mind.attention import Attention
 from ghost.mind.counters import Counts
 from ghost.mind.data_model import Memory, SelfModel, Stimulus, Thought
 from ghost.mind.decisions import StoreDecision
+from ghost.mind.distinct_thoughts import DistinctThoughts
+from ghost.mind.grounding import sources_of
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.model_calls import Context, Thinking
 from ghost.mind.thought_parsing import ParsedThought, Redact
+from ghost.mind.told_memories import told_memories
 from ghost.mind.working_memory import WorkingMemory
 from ghost.records import Clock
 
@@ -27,8 +29,6 @@ QUIET_MEMORIES = 8
 """Maximum memories stored from thoughts without new input."""
 SAME_MEMORY = 0.95
 """Cosine similarity at which a thought without new input counts as known."""
-REFUSED_TRIES = 3
-"""Maximum cycles of a stimulus without a usable thought; then it is dropped and logged."""
 _BY_TAG = {"question": (0.6, 0.8), "plan": (0.5, 0.5), "insight": (0.5, 0.3)}
 """Default importance and uncertainty of a thought; a store decision overrides importance."""
 
@@ -38,10 +38,14 @@ class Draft:
     named: Named
     stimuli: Sequence[Stimulus]
     """Stimuli that the cycle consumes."""
+    told: Sequence[Memory] = ()
+    """What is remembered of the stimuli as told, and earlier memories that it supersedes."""
     dropped: bool = False
-    """True if the stimuli are dropped without a thought."""
+    """True if the stimuli get no thought, since the model gave none."""
     thought: Thought | None = None
     repeats: bool = False
+    ungrounded: bool = False
+    """True if what the model wrote rests on nothing that it was given, and is not kept."""
     stored: Memory | None = None
     reason: str = ""
     """Reason for storing the thought in long-term memory, or not."""
@@ -70,30 +74,51 @@ class Drafting:
         self._clock = clock
         self._redact = redact
         self._quiet_memories = 0
-        self._refused: Counter[str] = Counter()
-        """By stimulus, since the last cycle that was written."""
+        self._distinct = DistinctThoughts(wm.view(wm.max_thoughts), ltm.embeddings)
 
     def draft(self, self_model: SelfModel, stimuli: Sequence[Stimulus], named: Named) -> Draft:
-        """Ask the model for a thought and a store decision. Raises `ProviderError`, `StoreError`."""
+        """Remember what is told, then ask the model for a thought and a store decision. Raises `ProviderError`,
+        `StoreError`.
+        """
         now = self._clock.now().timestamp()
+        told = told_memories(stimuli, self._ltm, now)
         context = self._context(self_model, stimuli, named)
         said = self._thinking.thought(context)
         if said is None:
-            return self._without_thought(stimuli, named)
-        if not stimuli and self._wm.holds(said.content):
-            return Draft(named, stimuli, repeats=True)
+            self._counts.add("thoughts_refused")
+            raise ProviderError(
+                "the language model gave an empty answer: choose another in GHOST_LLM_MODEL", transient=True
+            )
+        sources = sources_of(said, context.sources)
+        if not sources:
+            return Draft(named, stimuli, told, ungrounded=True)
+        if self._distinct.holds(said.content, now):
+            return Draft(named, stimuli, told, repeats=True)
         decided, malformed = self._thinking.decision(said, context)
         if malformed:
             self._counts.add("decisions_malformed", malformed)
-        thought = self._thought(said, decided, now)
+        thought = self._thought(said, sources, decided, now)
         stored, reason = self._memory(thought, decided, stimuli, now)
         return Draft(
-            named, stimuli, thought=thought, stored=stored, reason=reason, said=said, rationale=_rationale(context)
+            named,
+            stimuli,
+            told,
+            thought=thought,
+            stored=stored,
+            reason=reason,
+            said=said,
+            rationale=_rationale(context),
         )
 
+    def without_thought(self, stimuli: Sequence[Stimulus], named: Named) -> Draft:
+        """Remember stimuli for which the model gave no thought, whatever they say. Raises `StoreError`."""
+        told = told_memories(stimuli, self._ltm, self._clock.now().timestamp(), all_of_them=True)
+        return Draft(named, stimuli, told, dropped=True)
+
     def written(self, draft: Draft) -> None:
-        """Update the counters after the draft was written."""
-        self._refused.clear()
+        """Update what is known of earlier cycles after the draft was written."""
+        if draft.thought is not None:
+            self._distinct.add(draft.thought)
         if draft.stimuli:
             self._quiet_memories = 0
         elif draft.stored is not None:
@@ -111,23 +136,15 @@ class Drafting:
         newest_first = sorted(stimuli, key=lambda stimulus: stimulus.ts, reverse=True)
         return Context(self_model, newest_first, thoughts, hits, task)
 
-    def _without_thought(self, stimuli: Sequence[Stimulus], named: Named) -> Draft:
-        """Handle an empty answer. Stimuli are retried a limited number of times."""
-        self._counts.add("thoughts_refused")
-        self._refused.update({stimulus.id for stimulus in stimuli})
-        tried = [stimulus for stimulus in stimuli if self._refused[stimulus.id] >= REFUSED_TRIES]
-        if not tried:
-            raise ProviderError(
-                "the language model gave an empty answer: choose another in GHOST_LLM_MODEL", transient=True
-            )
-        return Draft(named, tried, dropped=True)
-
-    def _thought(self, said: ParsedThought, decided: StoreDecision | None, now: float) -> Thought:
+    def _thought(
+        self, said: ParsedThought, sources: tuple[str, ...], decided: StoreDecision | None, now: float
+    ) -> Thought:
         importance, uncertainty = _BY_TAG[said.tag]
         return Thought(
             id=self._store.new_ids("thought", now)[0],
             content=said.content,
             tags=(said.tag,),
+            sources=sources,
             importance=decided.importance if decided and decided.should_store else importance,
             uncertainty=uncertainty,
             ts=now,
@@ -175,7 +192,7 @@ def _provenance(thought: Thought, stimuli: Sequence[Stimulus]) -> dict[str, obje
         for stimulus in stimuli
         for audit_id in _listed(stimulus.metadata.get("audit_ids")) + _listed(stimulus.metadata.get("audit_id"))
     ]
-    known: dict[str, object] = {"thought_id": thought.id}
+    known: dict[str, object] = {"thought_id": thought.id, "rests_on": list(thought.sources)}
     if stimuli:
         known["stimuli"] = [stimulus.id for stimulus in stimuli]
     if audit_ids:

@@ -53,6 +53,8 @@ class Thought(_Kept):
     id: str
     content: str
     tags: Tags = ()
+    sources: Tags = ()
+    """Ids of the stimuli, memories and the task that it rests on."""
     importance: Unit = 0.5
     uncertainty: Unit = 0.5
     ts: float

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ghost.config import Settings
@@ -27,7 +27,7 @@ from ghost.mind.data_model import Memory, Query, SelfModel, Stimulus, Task, Thou
 from ghost.mind.event_bus import Event, Events, Kind, Listener
 from ghost.mind.inbox import Inbox, consumed
 from ghost.mind.interrupts import Interrupts, asked
-from ghost.mind.long_term_memory import LongTermMemory
+from ghost.mind.long_term_memory import SUPERSEDED, LongTermMemory
 from ghost.mind.model_calls import Thinking
 from ghost.mind.page_memories import PageReader, as_memory, as_stimuli
 from ghost.mind.prompts import default_self
@@ -43,8 +43,15 @@ _log = logging.getLogger(__name__)
 
 STIMULI_IN_A_CYCLE = 16
 """Maximum stimuli per cycle, oldest first; the others wait for the next cycle."""
+MAX_TRIES = 3
+"""Maximum cycles in which a stimulus waits for a thought of a failing model; then it is remembered without one."""
+APART_SECONDS = 1e-6
+"""Between stimuli of one list with equal times, so that their order is that of their times."""
 MAX_OPEN_QUESTIONS = 20
 """Maximum open questions; further ones are stored only as thoughts."""
+
+_SHOWN = {"id", "type", "content", "tags", "importance"}
+"""Fields of a memory in the event that it was stored."""
 
 
 class Abandoned(GhostError):  # noqa: N818  an outcome, not a fault
@@ -118,8 +125,10 @@ class Engine:
         self.wm.restore(store.thoughts(settings.wm_max_thoughts))
         self._agenda.restore(store.tasks())
         self._drafting = Drafting(Thinking(llm, redact), self.ltm, self.wm, self.attention, self._counts, clock, redact)
-        self._failures: Counter[str] = Counter()
-        """Model refusals by stimulus; such stimuli are processed last and one at a time."""
+        self._tries: Counter[str] = Counter()
+        """Failed cycles by stimulus."""
+        self._refused: set[str] = set()
+        """Stimuli of requests that the model refused: they are processed last and one at a time."""
         self._next_task_id = ""
 
     # --- what a person, or the server, asks ---
@@ -141,6 +150,7 @@ class Engine:
         if not stimuli:
             return
         admitted_stimuli = [self._with_id(admitted(stimulus, self._redact), stimulus.id) for stimulus in stimuli]
+        admitted_stimuli = list(_in_order(admitted_stimuli))
         self._inbox.put(admitted_stimuli)
         self._counts.add("stimuli_ingested", len(admitted_stimuli))
         for stimulus in admitted_stimuli:
@@ -260,17 +270,22 @@ class Engine:
 
     def _draft(self, given: Sequence[Stimulus]) -> Draft:
         waiting = self._inbox.waiting()
-        fresh = [stimulus for stimulus in waiting if not self._failures[stimulus.id]]
+        fresh = [stimulus for stimulus in waiting if stimulus.id not in self._refused]
         free_slots = max(STIMULI_IN_A_CYCLE - len(given), 0)
-        admitted_stimuli = fresh[:free_slots]
-        if not admitted_stimuli and not given:
-            admitted_stimuli = sorted(waiting, key=lambda stimulus: self._failures[stimulus.id])[:1]
+        taken = fresh[:free_slots]
+        if not taken and not given:
+            taken = sorted(waiting, key=lambda stimulus: self._tries[stimulus.id])[:1]
+        stimuli, named = [*given, *taken], self._agenda.ask(self._now())
         try:
-            return self._drafting.draft(self.self_model, [*given, *admitted_stimuli], self._agenda.ask(self._now()))
+            return self._drafting.draft(self.self_model, stimuli, named)
         except ProviderError as error:
             if not error.transient:
-                self._failures.update(stimulus.id for stimulus in admitted_stimuli)
-            raise
+                self._refused.update(stimulus.id for stimulus in taken)
+            self._tries.update({stimulus.id for stimulus in stimuli})
+            tried = [stimulus for stimulus in stimuli if self._tries[stimulus.id] >= MAX_TRIES]
+            if not tried:
+                raise
+            return self._drafting.without_thought(tried, named)
 
     def _with_id(self, stimulus: Stimulus, given_id: str) -> Stimulus:
         """Return the stimulus with a new id if its own was empty or contained a secret."""
@@ -287,7 +302,7 @@ class Engine:
             query = self._query(draft)
             changes = Changes(
                 thoughts=[draft.thought] if draft.thought else [],
-                memories=[draft.stored] if draft.stored else [],
+                memories=[*draft.told, *([draft.stored] if draft.stored else [])],
                 tasks=agenda.tasks,
                 queries=[*expired, *([query] if query else [])],
                 preferences=consumed(draft.stimuli),
@@ -322,15 +337,24 @@ class Engine:
         """Publish a written thought; cannot fail."""
         self._drafting.written(draft)
         self._inbox.forget(stimulus.id for stimulus in draft.stimuli)
+        for memory in draft.told:
+            if SUPERSEDED not in memory.metadata:
+                self._tell(
+                    Kind.STORED, **memory.model_dump(mode="json", include=_SHOWN), thought_id="", reason="as told"
+                )
         for stimulus in draft.stimuli:
-            self._failures.pop(stimulus.id, None)
+            self._tries.pop(stimulus.id, None)
+            self._refused.discard(stimulus.id)
         self._counts.add("stimuli_consumed", len(draft.stimuli))
         if draft.dropped:
             self._counts.add("stimuli_dropped", len(draft.stimuli))
             ids = [stimulus.id for stimulus in draft.stimuli]
-            self._tell(Kind.ERROR, where="thought", message="dropped stimuli without a usable thought", ids=ids)
+            message = "the model gave no usable thought: stimuli were remembered without one"
+            self._tell(Kind.ERROR, where="thought", message=message, ids=ids)
         if draft.repeats:
             self._counts.add("thoughts_repeated")
+        if draft.ungrounded:
+            self._counts.add("thoughts_ungrounded")
         if draft.thought is not None:
             self.wm.add(draft.thought)
             self._counts.add("thoughts")
@@ -340,7 +364,7 @@ class Engine:
     def _redacted_thoughts(self, draft: Draft, thought: Thought) -> None:
         self._counts.add("memories_stored" if draft.stored else "memories_refused")
         if draft.stored is not None:
-            memory = draft.stored.model_dump(mode="json", include={"id", "type", "content", "tags", "importance"})
+            memory = draft.stored.model_dump(mode="json", include=_SHOWN)
             self._tell(Kind.STORED, **memory, thought_id=thought.id, reason=draft.reason)
         elif draft.reason == MALFORMED:
             self._tell(Kind.ERROR, where="store decision", message=MALFORMED, thought_id=thought.id)
@@ -388,6 +412,15 @@ class Engine:
 
     def _now(self) -> float:
         return self.clock.now().timestamp()
+
+
+def _in_order(stimuli: Sequence[Stimulus]) -> Iterator[Stimulus]:
+    """Yield the stimuli of a list, each with equal times later than the one before."""
+    last: dict[float, float] = {}
+    for stimulus in stimuli:
+        at = last[stimulus.ts] + APART_SECONDS if stimulus.ts in last else stimulus.ts
+        last[stimulus.ts] = at
+        yield stimulus if at == stimulus.ts else stimulus.model_copy(update={"ts": at})
 
 
 def _self_model(kept: object) -> SelfModel:

@@ -15,7 +15,9 @@ from typing import Any, Final
 from ghost.mind.data_model import Memory, MemoryType, Tags
 from ghost.mind.long_term_memory import Hit, LongTermMemory
 from ghost.mind.questions import names_in
+from ghost.mind.resource_changes import CHANGES, ResourceChange, network_tag
 from ghost.mind.store import Filter
+from ghost.mind.told_memories import CHANGE
 
 INVESTIGATION: Final = "investigation"
 """The tag of every memory that an investigation left."""
@@ -63,6 +65,8 @@ class Finished:
     findings: tuple[Finding, ...] = ()
     route: tuple[Step, ...] = ()
     actions: tuple[str, ...] = ()
+    changes: tuple[ResourceChange, ...] = ()
+    """What was changed on the path before, as the activity log told."""
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -107,7 +111,7 @@ def recall(memory: LongTermMemory, symptom: str, network: str) -> list[Hint]:
 
     Memories of a lab are not hints for a tenant, nor the reverse. Raises `StoreError` and `ProviderError`.
     """
-    where = Filter(tags=frozenset({INVESTIGATION, _network_tag(network)}))
+    where = Filter(tags=frozenset({INVESTIGATION, network_tag(network)}))
     names = names_in(symptom)
     alike: dict[tuple[str, ...], dict[str, Hint]] = {}
     for hit in memory.search(symptom, top_k=CANDIDATES, where=where):
@@ -169,7 +173,7 @@ def _memory(
         id=before.get(kind) or memory.new_id("mem", finished.ended_at),
         type=kind,
         content=content,
-        tags=_tags(finished),
+        tags=(*_tags(finished), *([CHANGE] if _has_changes(finished, kind) else [])),
         importance=importance,
         created_at=finished.ended_at,
         last_access=finished.ended_at,
@@ -187,16 +191,17 @@ def _metadata(finished: Finished, kind: MemoryType) -> dict[str, Any]:
         "settled_by": next((s.command for s in finished.route if s.audit_id in finished.audit_ids), ""),
         "audit_ids": cited,
         "layers_at_fault": [finding.layer for finding in finished.faults],
+        **({CHANGES: [change.as_row() for change in finished.changes]} if _has_changes(finished, kind) else {}),
     }
+
+
+def _has_changes(finished: Finished, kind: MemoryType) -> bool:
+    return kind is MemoryType.EPISODIC and bool(finished.changes)
 
 
 def _tags(finished: Finished) -> Tags:
     layers = sorted({finding.layer for finding in finished.faults})
-    return (INVESTIGATION, _network_tag(finished.network), _session_tag(finished), *layers)
-
-
-def _network_tag(network: str) -> str:
-    return "network:lab" if network.startswith("lab ") else "network:azure"
+    return (INVESTIGATION, network_tag(finished.network), _session_tag(finished), *layers)
 
 
 def _session_tag(finished: Finished) -> str:

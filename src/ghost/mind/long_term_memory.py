@@ -28,6 +28,8 @@ CHANCE = 3.5
 """Cosines of unrelated texts scatter by 1 / sqrt(dim), and the nearest of some thousands lies so many times that off.
 Learnt embeddings lie far beyond it."""
 _EMBED_BATCH = 64
+SUPERSEDED = "superseded_by"
+"""In the metadata of a memory whose statement a newer one replaces: its id. Search puts such memories last."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +132,14 @@ class LongTermMemory:
         best = sorted(
             scores,
             key=lambda name: (-scores[name], word_ranks.get(name, inf), vector_ranks.get(name, inf)),
-        )[:top_k]
+        )[: 2 * top_k]
         found = self.store.get(best)
-        return [
+        hits = [
             Hit(found[name], scores[name], word_ranks.get(name), vector_ranks.get(name), similarities.get(name))
             for name in best
             if name in found
         ]
+        return sorted(hits, key=lambda hit: SUPERSEDED in hit.memory.metadata)[:top_k]
 
     def counts(self) -> dict[MemoryType, int]:
         return self.store.counts()

@@ -23,6 +23,7 @@ READ_CHARS = 8000
 
 _TAG = re.compile(r"(?<![\w#])#(plan|question|insight)\b[\s:,.–—-]*", re.IGNORECASE)
 _NEEDED = re.compile(r"\s*\bNeeded:\s*(?P<fields>[a-z0-9_]+(?:\s*,\s*[a-z0-9_]+)*)\s*\.?\s*$", re.IGNORECASE)
+_SOURCES = re.compile(r"\s*[(\[]?\bSources?:\s*(?P<ids>[^\s,]{1,200}(?:\s*,\s*[^\s,]{1,200}){0,15})\s*$", re.IGNORECASE)
 _WRAPPING = re.compile(r"```\w*|^[\s>*\-\"'“”`]+|[\s\"'“”`*]+$")
 _WORD = re.compile(r"\w")
 
@@ -34,13 +35,15 @@ class ParsedThought:
     tag: str
     content: str
     required_fields: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Ids of its sources, as the model states them; not part of `content`."""
 
 
 def spoken(text: str, redact: Redact) -> ParsedThought | None:
     """Parse a thought; None if the text has no words."""
     whole = " ".join("".join(filter(str.isprintable, " ".join(redact(text[:READ_CHARS]).split()))).split())
     tag, sentence = _first_tagged(whole)
-    sentence = _unwrapped(sentence)
+    sentence, sources = _without_sources(_unwrapped(sentence))
     fields: tuple[str, ...] = ()
     if tag == "question" and (needed := _NEEDED.search(sentence)):
         fields = tuple(dict.fromkeys(name.strip().lower() for name in needed["fields"].split(",")))[:MAX_FIELDS]
@@ -48,7 +51,7 @@ def spoken(text: str, redact: Redact) -> ParsedThought | None:
     if not _WORD.search(sentence):
         return None
     ending = f" Needed: {', '.join(fields)}." if fields else ""
-    return ParsedThought(tag, _cut(f"#{tag} {sentence}", len(ending.split()), len(ending)) + ending, fields)
+    return ParsedThought(tag, _cut(f"#{tag} {sentence}", len(ending.split()), len(ending)) + ending, fields, sources)
 
 
 def _first_tagged(text: str) -> tuple[str, str]:
@@ -60,6 +63,15 @@ def _first_tagged(text: str) -> tuple[str, str]:
             return found[1].lower(), sentence
     untagged = _TAG.sub(" ", text)
     return ("question" if _unwrapped(untagged).endswith("?") else "insight"), untagged
+
+
+def _without_sources(sentence: str) -> tuple[str, tuple[str, ...]]:
+    """Return the sentence and the ids of the sources stated at its end."""
+    found = _SOURCES.search(sentence)
+    if found is None:
+        return sentence, ()
+    ids = (name.strip(" []().;`\"'") for name in found["ids"].split(","))
+    return sentence[: found.start()].rstrip(), tuple(dict.fromkeys(filter(None, ids)))
 
 
 def _unwrapped(text: str) -> str:

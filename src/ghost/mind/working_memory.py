@@ -92,12 +92,6 @@ class WorkingMemory:
         """Return the sum of the weights."""
         return math.fsum(weight for _, weight in self.weights(now))
 
-    def holds(self, content: str) -> bool:
-        """Return whether a thought with these words exists, ignoring case and blanks."""
-        normalised = _same(content)
-        with self._lock:
-            return any(_same(thought.content) == normalised for thought, _ in self._thoughts)
-
     def __len__(self) -> int:
         return len(self._thoughts)
 
@@ -148,7 +142,3 @@ class WorkingMemory:
     def _weight(self, thought: Thought, now: float) -> float:
         age = max(now - thought.ts, 0.0)
         return float(thought.importance * 0.5 ** (age / self.half_life_seconds))
-
-
-def _same(content: str) -> str:
-    return " ".join(content.casefold().split())

@@ -37,7 +37,12 @@ _COUNTED: Final[tuple[tuple[str, str, str | None, Mapping[str, str]], ...]] = (
         "ghost_thoughts_made",
         "Thoughts, by outcome.",
         "outcome",
-        {"thought": "thoughts", "repeated": "thoughts_repeated", "refused": "thoughts_refused"},
+        {
+            "thought": "thoughts",
+            "repeated": "thoughts_repeated",
+            "ungrounded": "thoughts_ungrounded",
+            "refused": "thoughts_refused",
+        },
     ),
     (
         "ghost_memory_decisions",
@@ -46,7 +51,12 @@ _COUNTED: Final[tuple[tuple[str, str, str | None, Mapping[str, str]], ...]] = (
         {"stored": "memories_stored", "refused": "memories_refused", "malformed": "decisions_malformed"},
     ),
     ("ghost_stimuli_consumed", "Stimuli processed by a cycle.", None, {"": "stimuli_consumed"}),
-    ("ghost_stimuli_dropped", "Stimuli dropped without a thought.", None, {"": "stimuli_dropped"}),
+    (
+        "ghost_stimuli_dropped",
+        "Stimuli remembered without a thought, since the model gave none.",
+        None,
+        {"": "stimuli_dropped"},
+    ),
     (
         "ghost_interrupts",
         "Questions to a person.",

@@ -19,6 +19,7 @@ class WeighedThought(BaseModel):
     id: str = Field(examples=["thought:1732264000000"])
     content: str = Field(examples=["#plan look at the routes of vnet-b before its security groups"])
     tags: tuple[str, ...]
+    sources: tuple[str, ...] = Field(description="Ids of the stimuli, memories and the task that it rests on.")
     importance: float
     uncertainty: float
     ts: float = Field(description="Epoch seconds.")

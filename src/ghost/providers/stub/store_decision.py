@@ -15,9 +15,10 @@ SAME = 0.75
 """Minimum share of common terms for a memory to contain the thought."""
 
 _TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
-_GUESS = re.compile(r"^#plan .*(?: to see whether |: \w+:\d\w* shares )")
+_GUESS = re.compile(r"^#plan [^:]{1,200}: check ")
 """A plan derived from a symptom or a memory, not yet carried out."""
-_DRAWN = re.compile(r"^#insight \w+:\d\w* and \w+:\d\w* share ")
+_DRAWN = re.compile(r"^#insight (?:A \w+ at \S+: |[^|]{1,600} \| )")
+"""An excerpt of texts that memory keeps as they are."""
 _CHANGE = re.compile(
     r"\b(?:chang(?:e|es|ed)|chg\d+|deploy(?:ed|ment)?|roll(?:ed|out)|upgrad(?:e|ed)|updat(?:e|ed)|patched|reboot(?:ed)?"
     r"|restart(?:ed)?|migrat(?:ed|ion)|moved|replaced|renewed|maintenance|failover|failed over|switched)\b",
