@@ -79,6 +79,20 @@ class SearchPromises(Opened):
         store.apply(Changes(memories=[*memories, memory("rare", "gateway firmware region")]))
         assert store.keyword_ids("gateway timeout firmware", 3)[0] == "rare"
 
+    def test_memories_with_a_word_that_few_hold_are_told_apart(self, store: MemoryStore):
+        memories = [memory(f"m{n}", "gateway timeout in region west of 10.0.0.1") for n in range(30)]
+        rare = [memory("rare", "gateway with new firmwares"), memory("name", "gateway web-7 at 10.0.0.17")]
+        store.apply(Changes(memories=[*memories, *rare]))
+        ids = [f"m{n}" for n in range(30)] + ["rare", "name", "gone"]
+        asked = {
+            "gateway firmware": {"rare"},
+            "timeout of the gateway": set(),
+            "is web-7 at 10.0.0.1": {"name"},
+            "": set(),
+        }
+        assert {query: store.with_rare_word(query, ids) for query in asked} == asked
+        assert store.with_rare_word("firmware", ["m1"]) == store.with_rare_word("firmware", []) == set()
+
     def test_a_filter_loses_nothing_that_words_find(self, store: MemoryStore):
         memories = [memory(f"m{n}", "timeout", created_at=float(n), tags=("x",) * (n % 50 == 0)) for n in range(200)]
         store.apply(Changes(memories=[*memories, memory("e", "timeout", type=EPISODIC, created_at=500.0)]))

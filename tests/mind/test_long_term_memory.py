@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from ghost.errors import ProviderError, StoreError
 from ghost.mind import Changes, Filter, LongTermMemory, MemoryType
 from ghost.mind.sqlite_store import SqliteStore
+from ghost.providers import TextKind
 from ghost.providers.stub import StubEmbeddings
 from tests.mind.store_promises import memory, names
 
@@ -44,11 +47,11 @@ class Failing(StubEmbeddings):
         super().__init__(dim)
         self.good = good
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
         if self.good == 0:
             raise ProviderError("no answer", transient=True)
         self.good -= 1
-        return super().embed(texts)
+        return super().embed(texts, kind)
 
 
 @pytest.fixture
@@ -100,16 +103,17 @@ def test_both_lists_are_fused_by_reciprocal_rank(ltm: LongTermMemory, store: Sql
     query = "resolver timed out behind the peering"
     words = store.keyword_ids(query, 50)
     nearest = store.vector_ids(StubEmbeddings(128).embed([query])[0], 50)
+    near = {name: similarity for name, similarity in nearest if similarity > ltm.floor}
     hits = ltm.search(query, 5)
-    assert {hit.memory.id for hit in hits} == set(NOTES)
+    assert {hit.memory.id for hit in hits} == near.keys() | set(words) == {"dns", "peering"}
     for hit in hits:
         name = hit.memory.id
         by_word = words.index(name) + 1 if name in words else None
-        by_vector = [one for one, _ in nearest].index(name) + 1
+        by_vector = list(near).index(name) + 1 if name in near else None
         assert (hit.keyword_rank, hit.vector_rank) == (by_word, by_vector)
-        assert hit.similarity == dict(nearest)[name]
-        beyond_chance = max(0.0, 1 - 3.5 / 128**0.5 / max(hit.similarity, 1e-9))
-        assert hit.score == pytest.approx((1 / (5 + by_word) if by_word else 0) + beyond_chance / (5 + by_vector))
+        assert hit.similarity == pytest.approx(dict(nearest)[name], abs=1e-6)
+        vote = ((hit.similarity - ltm.floor) / (1 - ltm.floor)) ** 0.5 / (5 + by_vector) if by_vector else 0
+        assert hit.score == pytest.approx((1 / (5 + by_word) if by_word else 0) + vote, abs=1e-6)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert hits[0].memory.id in ("dns", "peering")
 
@@ -126,11 +130,52 @@ def test_what_is_near_only_by_chance_does_not_go_before_words(ltm: LongTermMemor
     assert all(hit.score < hits[0].score / 2 for hit in hits[1:])
 
 
+def test_a_search_for_what_no_memory_is_about_finds_nothing(ltm: LongTermMemory) -> None:
+    assert ltm.search("chocolate cake", 10) == []
+    assert ltm.search("recipe for lasagne, and a red wine", 10) == []
+    ltm.keep([memory(f"m{n}", f"{NOTES['mtu']} in region {n}") for n in range(30)])
+    assert ltm.search("chocolate cake in that region", 10) == []  # a word that many hold is a chance match
+    ltm.upsert_memory(memory("party", "In the server room the team keeps coffee, plates, a kettle and chocolate"))
+    assert [hit.memory.id for hit in ltm.search("chocolate cake in that region", 10)] == ["party"]
+
+
+def test_chance_is_measured_once_for_each_space_and_kept(ltm: LongTermMemory, clock: FixedClock) -> None:
+    measured = ltm.floor
+    assert 0.2 < measured < 0.5
+    assert (ltm.closeness(0.0), ltm.closeness(measured), ltm.closeness(1.0)) == (0.0, 0.0, 1.0)
+    assert LongTermMemory(ltm.store, Failing(128, good=0), clock).floor == measured
+    with pytest.raises(ProviderError):
+        _ = LongTermMemory(ltm.store, Failing(64, good=0), clock).floor
+    assert LongTermMemory(ltm.store, StubEmbeddings(384), clock).floor < measured
+
+
+class Lopsided(StubEmbeddings):
+    """All its cosines lie between 0.8 and 1, as those of a learnt model may."""
+
+    name = "lopsided-129"
+
+    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
+        return [[2.0, *vector] for vector in super().embed(texts, kind)]
+
+
+def test_in_a_space_where_all_texts_are_similar_nothing_is_close_either(tmp_path: Path, clock: FixedClock) -> None:
+    embeddings = Lopsided(128)
+    embeddings.dim = 128
+    store = SqliteStore(tmp_path / "other.sqlite3", embeddings.name, 129)
+    made = LongTermMemory(store, embeddings, clock)
+    made.keep([memory(name, text) for name, text in NOTES.items()])
+    assert made.floor > 0.8
+    assert made.search("chocolate cake", 10) == []
+    assert made.search("lost packets and MTU", 10)[0].memory.id == "mtu"
+    store.close()
+
+
 def test_search_obeys_the_filter_and_the_number_asked_for(ltm: LongTermMemory) -> None:
     ltm.upsert_memory(memory("other", "NSG denies 443", type=MemoryType.EPISODIC))
     where = Filter(types=frozenset({MemoryType.SEMANTIC}), tags=frozenset({"note"}))
-    assert {hit.memory.id for hit in ltm.search("NSG denies 443", 10, where)} == set(NOTES)
-    assert len(ltm.search("NSG denies 443", 2)) == 2
+    assert [hit.memory.id for hit in ltm.search("NSG denies 443", 10, where)] == ["nsg"]
+    assert {hit.memory.id for hit in ltm.search("NSG denies 443", 10)} == {"nsg", "other"}
+    assert len(ltm.search("NSG denies 443", 1)) == 1
     assert ltm.search("  ", 5) == ltm.search("nsg", 0) == []
     assert names(one for one, _ in ltm.vector_search(StubEmbeddings(128).embed(["route 10.7.0.0/16"])[0], 1)) == [
         "route"
@@ -163,7 +208,7 @@ def test_search_works_where_nothing_can_be_written(tmp_path: Path, clock: FixedC
 def test_forget_says_how_many_there_were(ltm: LongTermMemory) -> None:
     assert ltm.forget(["nsg", "none", "dns"]) == 2
     assert ltm.forget(["nsg"]) == 0
-    assert {hit.memory.id for hit in ltm.search("NSG resolver", 10)} == set(NOTES) - {"nsg", "dns"}
+    assert ltm.search("NSG resolver", 10) == []
 
 
 def test_an_export_comes_back(ltm: LongTermMemory, tmp_path: Path, clock: FixedClock) -> None:
@@ -196,7 +241,9 @@ def test_after_a_change_of_space_words_find_until_all_is_embedded_anew(
     assert changed.embed_anew(lambda: True) == 0
     assert changed.embed_anew() == len(NOTES)
     assert changed.embed_anew() == 0
-    assert all(hit.vector_rank for hit in changed.search("resolver", 10))
+    hits = changed.search("resolver", 10)
+    assert {hit.memory.id for hit in hits} == {"dns", "late"}
+    assert all(hit.similarity is not None for hit in hits)
     kept = changed.get_memory("dns")
     assert kept is not None
     assert (len(kept.embedding), kept.embedding_model) == (64, StubEmbeddings(64).name)
@@ -223,6 +270,44 @@ def test_embedding_anew_stops_between_batches_and_goes_on_later(
     changed.store.close()
 
 
+def test_embedding_anew_goes_on_after_a_kill_in_the_middle(
+    ltm: LongTermMemory, tmp_path: Path, clock: FixedClock
+) -> None:
+    """Another size of the stub, and 40 ms for each text, so that the kill meets a batch; words are found meanwhile."""
+    ltm.keep([memory(f"m{n}", f"note number {n}") for n in range(250)])
+    ltm.store.close()
+    program = """
+import sys, time
+from pathlib import Path
+from ghost.mind import LongTermMemory
+from ghost.mind.sqlite_store import SqliteStore
+from ghost.providers.stub import StubEmbeddings
+from ghost.records import SystemClock
+class Slow(StubEmbeddings):
+    def embed(self, texts, kind="document"):
+        print(len(texts), flush=True)
+        time.sleep(0.2)
+        return super().embed(texts, kind)
+embeddings = Slow(64)
+LongTermMemory(SqliteStore(Path(sys.argv[1]), embeddings.name, 64), embeddings, SystemClock()).embed_anew()
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "ghost.sqlite3")]
+    left = 250 + len(NOTES)
+    for _ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert [int(child.stdout.readline()) for _ in range(2)] == [64, 64]  # the first batch is written
+            child.kill()
+        changed = _other_space(tmp_path, clock, StubEmbeddings(64))
+        before, left = left, len(changed.store.without_embedding(1000))
+        assert left == before - 64
+        assert "dns" in {hit.memory.id for hit in changed.search("resolver", 10)}
+        changed.store.close()
+    changed = _other_space(tmp_path, clock, StubEmbeddings(64))
+    assert changed.embed_anew() == left
+    changed.store.close()
+
+
 def test_what_changes_while_it_is_embedded_is_embedded_again(
     ltm: LongTermMemory, tmp_path: Path, clock: FixedClock
 ) -> None:
@@ -230,8 +315,8 @@ def test_what_changes_while_it_is_embedded_is_embedded_again(
     ltm.store.close()
 
     class Meddling(StubEmbeddings):
-        def embed(self, texts: Sequence[str]) -> list[list[float]]:
-            vectors = super().embed(texts)
+        def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
+            vectors = super().embed(texts, kind)
             if len(texts) == len(NOTES):
                 changed.store.apply(Changes(memories=[memory("dns", "something else entirely")]))
             return vectors

@@ -120,6 +120,24 @@ def test_it_ends_by_a_signal_with_everything_closed(tmp_path: Path, number: int,
         assert len(again.services.engine.wm)  # the stream thought, and the store kept it
 
 
+def test_a_second_server_of_a_workspace_says_so_and_reads_only(tmp_path: Path) -> None:
+    with program(tmp_path) as first:
+        url = url_said(first)
+        with program(tmp_path) as second:
+            said = second.stderr.readline()
+            assert f"Another ghost serve has this workspace (process {first.pid}): this one reads only" in said
+            other = url_said(second)
+            assert httpx2.get(other + "/wm", trust_env=False).status_code == 200
+            assert httpx2.get(other + "/stream", trust_env=False).json()["state"] != "running"
+            refused = httpx2.post(other + "/stimuli", json={"content": "a link flaps"}, trust_env=False)
+            assert (refused.status_code, "reads only" in refused.json()["detail"]) == (409, True)
+            assert httpx2.delete(other + "/memories/mem:1", trust_env=False).status_code == 409
+        sent = httpx2.post(url + "/stimuli", json={"content": "a link flaps"}, trust_env=False)
+        assert sent.status_code < 300
+    with program(tmp_path) as later:
+        assert httpx2.post(url_said(later) + "/cycle", trust_env=False).status_code == 200
+
+
 def test_a_port_in_use_is_said_with_what_to_do(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -135,6 +153,8 @@ def test_no_other_bind_than_loopback_without_a_token(host: str) -> None:
         bound_socket(settings_for(Path(), api_host=host))
     with pytest.raises(ConfigurationError, match="blank"):
         bound_socket(settings_for(Path(), api_host=host, api_token="  "))
+    with pytest.raises(ConfigurationError, match="fewer than 16 characters"):
+        bound_socket(settings_for(Path(), api_host=host, api_token="fifteen-letters"))
 
 
 def test_with_a_token_every_address_may_be_bound() -> None:

@@ -40,7 +40,7 @@ from ghost.mind import (
 )
 from ghost.records import SystemClock, elapsed, private_dir
 from ghost.scraper import plan_from
-from ghost.server import opened_engine
+from ghost.server import opened_engine, re_embedding
 from ghost.shell import HitlDecision
 from ghost.text import visible
 
@@ -65,7 +65,7 @@ def run(workspace: Path | None, *, cycles: int | None, as_json: bool) -> int:
     """Run the loop at the configured cadence until Ctrl-C, or `cycles` times without waiting."""
     settings, root = _settings(workspace)
     shown = _Thoughts(as_json=as_json)
-    with opened_engine(settings, root) as engine:
+    with opened_engine(settings, root) as engine, re_embedding(engine):
         unsubscribe = engine.subscribe(shown.show)
         try:
             if cycles is not None:
@@ -148,16 +148,24 @@ def search(
     where = Filter(frozenset(map(_type, types)), frozenset(tags), _epoch(since), _epoch(until))
     settings, _ = _settings(workspace)
     with opened_memory(settings) as memory:
+        memory.catch_up()
         hits = memory.search(query, top_k=count, where=where)
         held = sum(memory.counts().values())
+        waiting = bool(memory.store.without_embedding(1))
+    if waiting:
+        print(
+            "Some memories have no embedding of this model yet and are found by words alone: ghost serve or ghost run "
+            "embeds them in the background.",
+            file=sys.stderr,
+        )
     if as_json:
         print(json.dumps([_hit(hit) for hit in hits], indent=2, ensure_ascii=False))
         return
     if not hits:
-        print(f"Nothing found among {held} memories.")
+        print(f"Nothing close among {held} memories.")
     rich = to_stdout()
     for hit in hits:
-        head = f"{_day(hit.memory.created_at)}  {hit.memory.type.value}  {hit.memory.id}"
+        head = f"{_day(hit.memory.created_at)}  {hit.memory.type.value}  {hit.memory.id}  {_scores(hit)}"
         tags_shown = " ".join(f"#{tag}" for tag in hit.memory.tags)
         rich.print(visible(f"{head}  {tags_shown}"), style="bold", markup=False)
         if read_at := hit.memory.metadata.get("final_url"):
@@ -323,6 +331,11 @@ def _settings(workspace: Path | None) -> tuple[Settings, Path]:
     root = open_workspace(workspace, settings).root
     private_dir(root)
     return replace(settings, workspace=root), root
+
+
+def _scores(hit: Hit) -> str:
+    similarity = "by words alone" if hit.similarity is None else f"similarity {hit.similarity:.2f}"
+    return f"score {hit.score:.3f}, {similarity}"
 
 
 def _hit(hit: Hit) -> dict[str, Any]:

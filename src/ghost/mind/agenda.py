@@ -160,7 +160,7 @@ class Agenda:
             return dict.fromkeys((task.id for task in tasks), NEUTRAL)
         try:
             if not self._goal_vectors:
-                self._goal_vectors = self._embeddings.embed(self._goals)
+                self._goal_vectors = self._embeddings.embed(self._goals, "query")
             vectors = self._embeddings.embed([f"{task.title} {task.goal}" for task in tasks])
         except GhostError as error:
             _log.warning("tasks cannot be compared with the goals now: %s", error)

@@ -16,7 +16,7 @@ from typing import Any
 from ghost.mind.data_model import Memory, MemoryType
 from ghost.mind.episodes import Episode, episode, network_of
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.retention import DAY, DUPLICATE_SIMILARITY, UNASKED_SECONDS, faded, may_merge, merged
+from ghost.mind.retention import DAY, DUPLICATE_CLOSENESS, UNASKED_SECONDS, faded, may_merge, merged
 from ghost.mind.store import Changes, Filter
 from ghost.mind.summaries import SUMMARY, summarised, united
 from ghost.mind.thought_parsing import Redact
@@ -27,8 +27,6 @@ MAX_PER_RUN = 200
 """Memories visited."""
 MAX_FADED = 1000
 NEIGHBOURS = 32
-RELATED = 0.3
-"""Minimum cosine similarity of two episodes with one cause for a summary."""
 MAX_COMPARED = 8
 """Maximum sources of a summary that a new episode is compared with."""
 MAX_SOURCES = 200
@@ -127,7 +125,9 @@ class Consolidation:
             return
         near = self._neighbours(memory)
         duplicates = [
-            other for other, similarity in near if similarity >= DUPLICATE_SIMILARITY and may_merge(memory, other)
+            other
+            for other, similarity in near
+            if self._ltm.closeness(similarity) >= DUPLICATE_CLOSENESS and may_merge(memory, other)
         ]
         if duplicates:
             memory = self._merge([memory, *duplicates])
@@ -159,7 +159,9 @@ class Consolidation:
 
     def _sum_up(self, new: Episode, near: Sequence[tuple[Memory, float]], now: float) -> int:
         alike = [
-            found for other, similarity in near if similarity >= RELATED and _belongs(new, found := episode(other))
+            found
+            for other, similarity in near
+            if similarity > self._ltm.floor and _belongs(new, found := episode(other))
         ]
         for summary_id in dict.fromkeys(str(each.memory.metadata["summary"]) for each in alike if _is_summed(each)):
             if self._extend(summary_id, new, now):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ghost.mind import keywords
 from ghost.mind.memory_rows import MemoryRows
@@ -36,6 +36,11 @@ class WordsInMemory:
         with self._lock:
             self._bring_up_to_date(connection)
             return keywords.search(self._index, query, limit, where)
+
+    def with_rare_word(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]:
+        with self._lock:
+            self._bring_up_to_date(connection)
+            return keywords.with_rare_word(self._index, query, ids)
 
     def close(self) -> None:
         with self._lock:

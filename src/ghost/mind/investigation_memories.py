@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ghost.mind.data_model import Memory, MemoryType, Tags
-from ghost.mind.long_term_memory import Hit, LongTermMemory
+from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.questions import names_in
 from ghost.mind.resource_changes import CHANGES, ResourceChange, network_tag
 from ghost.mind.store import Filter
@@ -22,8 +22,6 @@ from ghost.mind.told_memories import CHANGE
 INVESTIGATION: Final = "investigation"
 """The tag of every memory that an investigation left."""
 HINTS: Final = 3
-MIN_SIMILARITY: Final = 0.2
-"""Minimum cosine similarity of a memory that shares no name with the symptom."""
 CANDIDATES: Final = 60
 """Memories considered for hints; large enough that frequent results do not displace the rest."""
 LONGEST_ROUTE: Final = 12
@@ -107,24 +105,20 @@ def remember(memory: LongTermMemory, finished: Finished) -> list[Memory]:
 
 def recall(memory: LongTermMemory, symptom: str, network: str) -> list[Hint]:
     """Return the most similar investigations of the same kind of network, best first, with equal results merged into
-    one hint.
+    one hint. A memory counts if it is similar by meaning or shares a name; common words such as `port` do not.
 
     Memories of a lab are not hints for a tenant, nor the reverse. Raises `StoreError` and `ProviderError`.
     """
+    memory.catch_up()
     where = Filter(tags=frozenset({INVESTIGATION, network_tag(network)}))
     names = names_in(symptom)
     alike: dict[tuple[str, ...], dict[str, Hint]] = {}
     for hit in memory.search(symptom, top_k=CANDIDATES, where=where):
-        if _is_similar(hit, names):
+        if (hit.similarity or 0.0) > memory.floor or not names.isdisjoint(names_in(hit.memory.content)):
             session = str(hit.memory.metadata.get("session_id", ""))
             hint = _hint(hit.memory, session)
             alike.setdefault(_result_key(hint), {}).setdefault(session, hint)
     return [_newest(list(hints.values())) for hints in list(alike.values())[:HINTS]]
-
-
-def _is_similar(hit: Hit, names: frozenset[str]) -> bool:
-    """Return whether a memory is similar by meaning or shares a name; common words such as `port` do not count."""
-    return (hit.similarity or 0.0) >= MIN_SIMILARITY or not names.isdisjoint(names_in(hit.memory.content))
 
 
 def _result_key(hint: Hint) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -20,6 +21,8 @@ _MAX_TERMS = 24
 _MAX_LETTERS = 64
 COMMON = 3000
 """Number of memories from which a term is common."""
+RARE = 20
+"""Number of memories below which a term is rare: a memory that holds it is no chance match."""
 _BUDGET = 9000
 """Maximum matches of rarer terms ranked per query."""
 _SELECTIVE_ROWS = 400
@@ -78,6 +81,13 @@ def search(connection: sqlite3.Connection, query: str, limit: int, where: Filter
     return found[:limit]
 
 
+def with_rare_word(connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]:
+    """Return those of `ids` that hold a rare term of the query."""
+    rare = [term for term in terms_of(query) if 0 < _matches(connection, term, RARE) < RARE] if ids else []
+    rows = connection.execute(_MATCHING, (" OR ".join(map(_quoted, rare)),)) if rare else ()
+    return set(ids).intersection(name for (name,) in rows)
+
+
 def _by_frequency(connection: sqlite3.Connection, terms: list[str]) -> tuple[list[str], list[str]]:
     """Return the rarer terms, within the budget, and the common ones; terms without matches are dropped."""
     rare, common, spent = list[str](), list[str](), 0
@@ -94,10 +104,10 @@ def _quoted(term: str) -> str:
     return f'"{term}"'
 
 
-def _matches(connection: sqlite3.Connection, term: str) -> int:
-    """Return how many memories contain the term; counting stops at `COMMON`."""
+def _matches(connection: sqlite3.Connection, term: str, most: int = COMMON) -> int:
+    """Return how many memories contain the term; counting stops at `most`."""
     sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
-    (count,) = connection.execute(sql, (_quoted(term), COMMON)).fetchone()
+    (count,) = connection.execute(sql, (_quoted(term), most)).fetchone()
     return int(count)
 
 

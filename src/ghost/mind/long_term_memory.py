@@ -3,19 +3,23 @@
 Search combines keywords and embeddings by reciprocal rank fusion: a memory scores the sum of 1 / (5 + rank) over the
 lists that contain it (Cormack, Clarke and Buettcher, SIGIR 2009). The embedding rank counts only by the share of
 similarity above chance: among thousands of memories some are always similar by chance and would outrank keyword
-matches.
+matches. A memory that is no more similar than chance, and holds no rare word of the query, is not returned at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from math import inf, sqrt
 from pathlib import Path
 
+import numpy as np
+
 from ghost.errors import StoreError
 from ghost.mind.data_model import Memory, MemoryType
+from ghost.mind.similarity_floor import MEASURE, measured_floor
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
@@ -24,17 +28,21 @@ RANK_CONSTANT = 5
 """Small, since few results are requested: the top of either list precedes the middle of both."""
 _DEPTH = 50
 """Entries of each list that are fused, at least three times the requested number."""
-CHANCE = 3.5
-"""Cosines of unrelated texts scatter by 1 / sqrt(dim), and the nearest of some thousands lies so many times that off.
-Learnt embeddings lie far beyond it."""
+CATCH_UP_SECONDS = 2.0
+_FETCHED = 20
+"""Memories that are read at a time while a search looks for close ones."""
 _EMBED_BATCH = 64
 SUPERSEDED = "superseded_by"
 """In the metadata of a memory whose statement a newer one replaces: its id. Search puts such memories last."""
+_FLOOR = "similarity floor"
+"""The preference that keeps what chance gives, with the space it was measured in."""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A search result. `keyword_rank` and `vector_rank` start at 1 and are None if that list does not contain it."""
+    """A search result. `keyword_rank` and `vector_rank` start at 1 and are None if that list does not contain it;
+    `similarity` is None if the memory has no embedding of this space.
+    """
 
     memory: Memory
     score: float
@@ -48,6 +56,29 @@ class LongTermMemory:
         self.store = store
         self.embeddings = embeddings
         self._clock = clock
+        self._floor: float | None = None
+
+    # --- chance ---
+
+    @property
+    def floor(self) -> float:
+        """The cosine that chance gives in this space, measured once and kept in the store. Raises `ProviderError`,
+        `StoreError`.
+        """
+        if self._floor is None:
+            space = [self.embeddings.name, MEASURE]
+            known = self.store.preferences().get(_FLOOR)
+            if isinstance(known, dict) and known.get("space") == space:
+                self._floor = float(known["floor"])
+            else:
+                self._floor = measured_floor(self.embeddings)
+                with suppress(StoreError):  # it is measured again next time
+                    self.store.apply(Changes(preferences={_FLOOR: {"space": space, "floor": self._floor}}))
+        return self._floor
+
+    def closeness(self, similarity: float) -> float:
+        """Return the share of a similarity above chance: 0 at chance or below, 1 for equal vectors."""
+        return max(0.0, (similarity - self.floor) / (1 - self.floor))
 
     # --- writing ---
 
@@ -63,7 +94,7 @@ class LongTermMemory:
         """Like `prepare` for several, with one provider call. Raises `ProviderError`."""
         name = self.embeddings.name
         bare = [memory for memory in memories if not memory.embedding or memory.embedding_model != name]
-        vectors = self.embeddings.embed([memory.content for memory in bare]) if bare else []
+        vectors = self.embeddings.embed([memory.content for memory in bare], "document") if bare else []
         made = {
             memory.id: memory.model_copy(update={"embedding": tuple(vector), "embedding_model": name})
             for memory, vector in zip(bare, vectors, strict=True)
@@ -98,7 +129,7 @@ class LongTermMemory:
     def vector_search(
         self, vector: Sequence[float], top_k: int, where: Filter = EVERYTHING
     ) -> list[tuple[Memory, float]]:
-        """Return memories with cosine similarity, most similar first."""
+        """Return memories with cosine similarity, most similar first, however little that is."""
         nearest = self.store.vector_ids(vector, top_k, where)
         found = self.store.get([name for name, _ in nearest])
         return [(found[name], similarity) for name, similarity in nearest if name in found]
@@ -106,40 +137,55 @@ class LongTermMemory:
     def search(
         self, query: str, top_k: int = 10, where: Filter = EVERYTHING, *, counts_as_access: bool = True
     ) -> list[Hit]:
-        """Return the best of both lists; results count as accessed unless `touch` is off. Raises `ProviderError`,
-        `StoreError`.
+        """Return the best of both lists, none if nothing is close; they count as accessed unless that is off. Raises
+        `ProviderError`, `StoreError`.
         """
         if top_k <= 0 or not query.strip():
             return []
         depth = max(_DEPTH, 3 * top_k)
         words = self.store.keyword_ids(query, depth, where)
-        nearest = self.store.vector_ids(self.embeddings.embed([query])[0], depth, where)
-        hits = self._fused(words, nearest, top_k)
+        vector = self.embeddings.embed([query], "query")[0]
+        nearest = [
+            (name, similarity)
+            for name, similarity in self.store.vector_ids(vector, depth, where)
+            if similarity > self.floor
+        ]
+        close = islice(self._close(query, vector, words, dict(nearest)), 2 * top_k)
+        hits = sorted(close, key=lambda hit: SUPERSEDED in hit.memory.metadata)[:top_k]
         if hits and counts_as_access:
             with suppress(StoreError):  # a search does not fail because nobody can write down that it was made
                 self.store.touch([hit.memory.id for hit in hits], self._clock.now().timestamp())
         return hits
 
-    def _fused(self, words: Sequence[str], nearest: Sequence[tuple[str, float]], top_k: int) -> list[Hit]:
+    def _close(
+        self, query: str, vector: Sequence[float], words: Sequence[str], nearest: Mapping[str, float]
+    ) -> Iterator[Hit]:
+        """Yield hits, best first. `words`: ids by keywords; `nearest`: ids and similarities above chance."""
         word_ranks = {name: rank for rank, name in enumerate(words, start=1)}
-        vector_ranks = {name: rank for rank, (name, _) in enumerate(nearest, start=1)}
-        similarities = dict(nearest)
-        by_chance = CHANCE / sqrt(self.embeddings.dim)
+        vector_ranks = {name: rank for rank, name in enumerate(nearest, start=1)}
         scores = {name: 1 / (RANK_CONSTANT + rank) for name, rank in word_ranks.items()}
         for name, rank in vector_ranks.items():
-            vote = _above_chance(by_chance, similarities[name]) / (RANK_CONSTANT + rank)
-            scores[name] = scores.get(name, 0.0) + vote
+            vote = sqrt(self.closeness(nearest[name]))
+            scores[name] = scores.get(name, 0.0) + vote / (RANK_CONSTANT + rank)
         best = sorted(
             scores,
             key=lambda name: (-scores[name], word_ranks.get(name, inf), vector_ranks.get(name, inf)),
-        )[: 2 * top_k]
-        found = self.store.get(best)
-        hits = [
-            Hit(found[name], scores[name], word_ranks.get(name), vector_ranks.get(name), similarities.get(name))
-            for name in best
-            if name in found
-        ]
-        return sorted(hits, key=lambda hit: SUPERSEDED in hit.memory.metadata)[:top_k]
+        )
+        rare = self.store.with_rare_word(query, [name for name in words if name not in nearest])
+        for start in range(0, len(best), _FETCHED):
+            found = self.store.get(names := best[start : start + _FETCHED])
+            for memory in (found[name] for name in names if name in found):
+                similarity = nearest.get(memory.id, self._similarity(vector, memory))
+                # By words alone where it has no embedding yet.
+                if similarity is None or similarity > self.floor or memory.id in rare:
+                    ranks = word_ranks.get(memory.id), vector_ranks.get(memory.id)
+                    yield Hit(memory, scores[memory.id], *ranks, similarity)
+
+    def _similarity(self, vector: Sequence[float], memory: Memory) -> float | None:
+        if memory.embedding_model != self.embeddings.name or len(memory.embedding) != len(vector):
+            return None
+        lengths = np.linalg.norm(vector) * np.linalg.norm(memory.embedding)
+        return float(np.dot(vector, memory.embedding) / lengths) if lengths else 0.0
 
     def counts(self) -> dict[MemoryType, int]:
         return self.store.counts()
@@ -154,6 +200,11 @@ class LongTermMemory:
 
     # --- a change of space ---
 
+    def catch_up(self, seconds: float = CATCH_UP_SECONDS) -> None:
+        """Embed anew for about so long: for commands that end soon. Raises `ProviderError`, `StoreError`."""
+        deadline = self._clock.monotonic() + seconds
+        self.embed_anew(lambda: self._clock.monotonic() >= deadline)
+
     def embed_anew(self, stop: Callable[[], bool] = lambda: False) -> int:
         """Embed memories without an embedding of this provider's space, oldest first, until `stop()`; return how
         many.
@@ -166,14 +217,9 @@ class LongTermMemory:
             memories = self.store.without_embedding(_EMBED_BATCH)
             if not memories:
                 break
-            vectors = self.embeddings.embed([memory.content for memory in memories])
+            vectors = self.embeddings.embed([memory.content for memory in memories], "document")
             ids = [memory.id for memory in memories]
             of = {memory.id: memory.content for memory in memories}
             self.store.set_embeddings(dict(zip(ids, vectors, strict=True)), of)
             done += len(memories)
         return done
-
-
-def _above_chance(by_chance: float, similarity: float) -> float:
-    """Return the share of a similarity above chance, 0 to 1."""
-    return 1 - by_chance / similarity if similarity > by_chance else 0.0

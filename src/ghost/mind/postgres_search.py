@@ -13,7 +13,7 @@ from typing import Final
 import psycopg
 
 from ghost.mind.data_model import Memory
-from ghost.mind.keywords import COMMON, terms_of
+from ghost.mind.keywords import COMMON, RARE, terms_of
 from ghost.mind.postgres_connections import Row
 from ghost.mind.store import Filter
 
@@ -50,7 +50,7 @@ def conditions(where: Filter) -> tuple[str, list[object]]:
 
 def search(connection: Connection, query: str, limit: int, where: Filter) -> list[str]:
     """Return ids, best first."""
-    phrases = list(dict.fromkeys(phrase for term in terms_of(query) if (phrase := _phrase(term))))
+    phrases = _phrases(query)
     if limit <= 0 or not phrases:
         return []
     [(total,)] = connection.execute("SELECT count(*) FROM memory").fetchall()
@@ -64,17 +64,31 @@ def search(connection: Connection, query: str, limit: int, where: Filter) -> lis
     return found[:limit]
 
 
+def with_rare_word(connection: Connection, query: str, ids: Sequence[str]) -> set[str]:
+    """Return those of `ids` that hold a rare phrase of the query."""
+    rare = [phrase for phrase in _phrases(query) if 0 < _matches(connection, phrase, RARE) < RARE] if ids else []
+    if not rare:
+        return set()
+    any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
+    sql = f"SELECT id FROM memory WHERE words @@ ({any_of})"  # noqa: S608
+    return set(ids).intersection(name for (name,) in connection.execute(sql.encode(), rare))
+
+
+def _phrases(query: str) -> list[str]:
+    return list(dict.fromkeys(phrase for term in terms_of(query) if (phrase := _phrase(term))))
+
+
 def _phrase(text: str) -> str:
     """Return letters and digits as separate words: `ghost.words` would treat `10.0.1.4` or a URL as one word."""
     return " ".join(_WORD.findall(text))
 
 
-def _matches(connection: Connection, phrase: str) -> int:
-    """Return how many memories contain the phrase; counting stops at `COMMON`."""
+def _matches(connection: Connection, phrase: str, most: int = COMMON) -> int:
+    """Return how many memories contain the phrase; counting stops at `most`."""
     query = (
         "SELECT count(*) FROM (SELECT 1 FROM memory WHERE words @@ phraseto_tsquery('ghost.words', %s) LIMIT %s) AS n"
     )
-    [(n,)] = connection.execute(query, (phrase, COMMON)).fetchall()
+    [(n,)] = connection.execute(query, (phrase, most)).fetchall()
     return int(n)
 
 

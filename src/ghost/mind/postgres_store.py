@@ -214,6 +214,10 @@ class PostgresStore:
         with self._connections.reading() as connection:
             return postgres_search.search(connection, query, limit, where)
 
+    def with_rare_word(self, query: str, ids: Sequence[str]) -> set[str]:
+        with self._connections.reading() as connection:
+            return postgres_search.with_rare_word(connection, query, ids)
+
     # --- the rest of the mind ---
 
     def thoughts(self, limit: int) -> list[Thought]:

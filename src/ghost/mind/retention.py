@@ -11,8 +11,8 @@ from ghost.mind.page_memories import DOCUMENT
 from ghost.mind.summaries import SUMMARY, united
 
 DAY: Final = 86_400.0
-DUPLICATE_SIMILARITY: Final = 0.85
-"""Minimum cosine similarity of duplicates."""
+DUPLICATE_CLOSENESS: Final = 0.78
+"""Minimum closeness of duplicates: the share of their similarity above chance."""
 MAX_TAGS: Final = 32
 UNASKED_SECONDS: Final = 30 * DAY
 """Seconds without access before importance fades."""

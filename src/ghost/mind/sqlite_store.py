@@ -155,6 +155,10 @@ class SqliteStore:
         with self._connections.snapshot() as connection:
             return self._words.search(connection, query, limit, where)
 
+    def with_rare_word(self, query: str, ids: Sequence[str]) -> set[str]:
+        with self._connections.snapshot() as connection:
+            return self._words.with_rare_word(connection, query, ids)
+
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:
         query_vector = vector_of(vector, self._rows.dim, "the vector that is looked for")
         if limit <= 0 or not query_vector.any():

@@ -71,6 +71,10 @@ class MemoryStore(Protocol):
         """Return ids by keyword relevance, best first. Any text is a query; without a usable word, no results."""
         ...
 
+    def with_rare_word(self, query: str, ids: Sequence[str]) -> set[str]:
+        """Return those of `ids` that hold a word of the query which fewer than `keywords.RARE` memories hold."""
+        ...
+
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:
         """Return ids with cosine similarity, most similar first."""
         ...

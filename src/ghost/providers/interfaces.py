@@ -7,7 +7,7 @@ Calls block; run them in a thread if needed. A provider retries what is worth re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pydantic_ai import ModelResponse
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
 
 T = TypeVar("T")
+TextKind = Literal["query", "document"]
+"""What a text is embedded for: to search with, or to be found. Many models want them told apart."""
 
 
 class LLMProvider(Protocol):
@@ -28,11 +30,12 @@ class LLMProvider(Protocol):
 
 class EmbeddingsProvider(Protocol):
     name: str
-    """Names the space of its vectors (`stub2-128`, `gemini/gemini-embedding-001/768`): no two spaces compare."""
+    """Names the space of its vectors (`stub2-128`, `gemini/gemini-embedding-001/768`): no two spaces compare. Another
+    model, size or form of queries is another space."""
 
     dim: int
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
         """Return one vector of `dim` numbers and length 1 per text. Raises `ProviderError`."""
         ...
 

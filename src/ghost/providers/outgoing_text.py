@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider
+from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider, TextKind
 from ghost.redaction import Placeholders, for_outside
 
 
@@ -31,5 +31,5 @@ class OutgoingEmbeddings:
         self._model = model
         self._placeholders = placeholders
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return self._model.embed([for_outside(text, self._placeholders) for text in texts])
+    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
+        return self._model.embed([for_outside(text, self._placeholders) for text in texts], kind)

@@ -18,8 +18,10 @@ from pydantic_ai.usage import RequestUsage
 
 from ghost.errors import ProviderError
 from ghost.providers.embedding_vectors import batches, unit_vectors
+from ghost.providers.interfaces import TextKind
 from ghost.providers.model_output import ready
 from ghost.providers.model_server import ModelServer
+from ghost.providers.query_forms import QueryForm, query_form
 
 T = TypeVar("T")
 
@@ -101,20 +103,26 @@ class ServerEmbeddings:
     """Gemini is asked for vectors of `dim` numbers; another model's must have that many."""
 
     def __init__(self, server: ModelServer, dim: int) -> None:
-        self.name = f"{server.name}/{dim}"
+        self._form = query_form(server.model) if server.provider != "gemini" else QueryForm()
+        self.name = f"{server.name}/{dim}{self._form.mark}"
         self.dim = dim
         self._server = server
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
         size = BATCH.get(self._server.provider, 64)
-        return [vector for batch in batches(texts, size) for vector in self._embedded(batch)]
+        prefix = self._form.prefix(kind)
+        return [
+            vector
+            for batch in batches([prefix + text for text in texts], size)
+            for vector in self._embedded(batch, kind)
+        ]
 
-    def _embedded(self, batch: list[str]) -> list[list[float]]:
+    def _embedded(self, batch: list[str], kind: TextKind) -> list[list[float]]:
         settings = EmbeddingSettings(dimensions=self.dim) if self._server.provider == "gemini" else None
 
         async def ask(http: httpx2.AsyncClient) -> list[list[float]]:
             model = self._server.embedding_model(http)
-            result = await model.embed(batch, input_type="document", settings=settings)
+            result = await model.embed(batch, input_type=kind, settings=settings)
             return unit_vectors(list(result.embeddings), count=len(batch), dim=self.dim, model=self.name)
 
         return self._server.call(ask)

@@ -15,10 +15,11 @@ from ghost.records.chain import (
     verify,
 )
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
-from ghost.records.lock import is_held, is_locked, workspace_lock
+from ghost.records.lock import SERVER_LOCK, is_held, is_locked, workspace_lock
 from ghost.records.session_ids import new_command_id, new_session_id, valid_session_id
 
 __all__ = [
+    "SERVER_LOCK",
     "ChainedLog",
     "Clock",
     "Head",

@@ -1,4 +1,4 @@
-"""One investigation per workspace: an advisory lock that the kernel releases when the process ends."""
+"""One investigation and one server per workspace: advisory locks that the kernel releases when the process ends."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from ghost.errors import WorkspaceError
 from ghost.records.atomic_files import private_dir
 
 LOCK = "ghost_session.lock"
+SERVER_LOCK = "ghost_server.lock"
 LOOKS, LOOK_SECONDS = 3, 0.02
 
 
 @contextmanager
-def workspace_lock(workspace: Path) -> Iterator[None]:
-    """Lock the workspace for this process.
+def workspace_lock(workspace: Path, name: str = LOCK) -> Iterator[None]:
+    """Lock the workspace for this process; `SERVER_LOCK` for its server.
 
     Raises `WorkspaceError` at once if another process holds it, naming that process.
     """
     private_dir(workspace)
-    path = workspace / LOCK
+    path = workspace / name
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:

@@ -12,7 +12,7 @@ from typing import Final
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.server.engine_setup import opened_engine
+from ghost.server.engine_setup import opened_engine, re_embedding
 from ghost.server.orders import Investigator, Order
 
 NEEDED: Final = (
@@ -46,4 +46,4 @@ def serve(
     return run(settings, root, say, investigator)
 
 
-__all__ = ["Investigator", "Order", "opened_engine", "serve"]
+__all__ = ["Investigator", "Order", "opened_engine", "re_embedding", "serve"]

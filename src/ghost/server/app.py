@@ -78,10 +78,10 @@ _DESCRIPTION: Final = (
 class Application:
     """An ASGI application: the guard in front of the API. `end_streams` disconnects every client of `/events`."""
 
-    def __init__(self, api: FastAPI, services: Services, access: Access) -> None:
+    def __init__(self, api: FastAPI, services: Services, access: Access, *, read_only: bool = False) -> None:
         self.api = api
         self.services = services
-        self._guarded = Guard(api, access, services.metrics)
+        self._guarded = Guard(api, access, services.metrics, read_only=read_only)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guarded(scope, receive, send)
@@ -102,9 +102,10 @@ def create_app(
     audit_watch: AuditWatch | None = None,
     investigator: Investigator | None = None,
     dashboard: Path = FOLDER,
+    read_only: bool = False,
 ) -> Application:
     """Return the application. `stream` is None if switched off, `audit_watch` None if the audit is not watched,
-    `investigator` None if no investigation can be started.
+    `investigator` None if no investigation can be started; `read_only` refuses every change.
 
     The application starts and stops both; the caller closes the engine and the store. With `settings.api_token`,
     requests need it.
@@ -132,7 +133,7 @@ def create_app(
     api.openapi = cache(partial(document, api, needs_token=bool(token)))  # type: ignore[method-assign]
     services.metrics.describe(engine.observe, lambda: metrics_endpoint.levels(services))
     engine.observe_cycle = services.metrics.cycle_seconds.observe
-    return Application(api, services, Access.of(settings.api_host, token))
+    return Application(api, services, Access.of(settings.api_host, token), read_only=read_only)
 
 
 @asynccontextmanager

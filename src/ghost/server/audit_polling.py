@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from ghost.errors import GhostError
-from ghost.mind import Stimulus
+from ghost.mind import InboxFull, Stimulus
 from ghost.server.audit_watch import AuditStimulus, AuditWatch
 from ghost.server.dependencies import Services
 from ghost.server.logs import logger
@@ -24,6 +24,9 @@ async def poll_audit(services: Services, watch: AuditWatch) -> None:
         pause = LOOK_SECONDS
         try:
             await asyncio.to_thread(watch.look, lambda stimuli: _take(services, stimuli))
+        except InboxFull as busy:
+            _log.warning("the audit is read later", seconds=LATER_SECONDS, why=str(busy))
+            pause = LATER_SECONDS
         except (GhostError, OSError) as error:
             _log.warning("reading the audit failed, it is retried later", seconds=LATER_SECONDS, exc_info=error)
             pause = LATER_SECONDS

@@ -1,4 +1,4 @@
-"""The wired engine of a workspace: its store, models, task sources and page reader.
+"""The wired engine of a workspace: its store, models, task sources and page reader, and embedding in the background.
 
 For `ghost serve`, and for commands that run cycles without a server.
 """
@@ -6,16 +6,26 @@ For `ghost serve`, and for commands that run cycles without a server.
 from __future__ import annotations
 
 import contextlib
+import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from ghost.agent import OpenInvestigations, PendingCleanups, Workspace, without_secrets
 from ghost.config import Settings
-from ghost.mind import open_store
+from ghost.errors import GhostError
+from ghost.mind import Engine, open_store
 from ghost.providers import embeddings, language_model, system_clock
 from ghost.scraper import Scraper
 from ghost.server.timed_engine import MeasuredEngine
+
+_log = logging.getLogger(__name__)
+
+EMBED_AGAIN_SECONDS: Final = 60.0
+"""Between two looks for memories without an embedding of the space, and after a failure."""
+STOP_SECONDS: Final = 2.0
 
 
 @contextlib.contextmanager
@@ -41,3 +51,28 @@ def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
         )
         with contextlib.closing(engine):
             yield engine
+
+
+@contextlib.contextmanager
+def re_embedding(engine: Engine) -> Iterator[None]:
+    """Embed memories of another model, size or form of queries anew in the background: they are found by words
+    meanwhile. A kill loses a batch at most.
+    """
+    stop = threading.Event()
+
+    def embed() -> None:
+        while not stop.is_set():
+            try:
+                if done := engine.ltm.embed_anew(stop.is_set):
+                    _log.info("%d memories embedded anew for %s", done, engine.ltm.embeddings.name)
+            except GhostError as error:
+                _log.warning("memories are embedded anew in %.0f s: %s", EMBED_AGAIN_SECONDS, error)
+            stop.wait(EMBED_AGAIN_SECONDS)
+
+    embedding = threading.Thread(target=embed, name="embedding", daemon=True)
+    embedding.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        embedding.join(STOP_SECONDS)

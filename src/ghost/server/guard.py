@@ -50,9 +50,10 @@ Refusal = tuple[int, str]
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics, *, read_only: bool = False) -> None:
         self._app = app
         self._access = access
+        self._read_only = read_only
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,6 +97,8 @@ class Guard:
         refusal = self._access.refusal(method, scope["path"], headers, scope.get("server"), scope["scheme"])
         if refusal is not None:
             return refusal.status, refusal.detail
+        if self._read_only and method not in SAFE_METHODS:
+            return 409, "Another ghost serve has this workspace, and this one reads only: send changes to that one."
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL_BYTES:
             return 414, f"The address is longer than {MAX_URL_BYTES} bytes. Send long text in a JSON body."
         if len(headers) > MAX_HEADERS or sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:

@@ -11,6 +11,8 @@ from ghost.errors import ConfigurationError
 from ghost.hosts import is_loopback
 
 BACKLOG = 512
+TOKEN_CHARACTERS = 16
+"""Shorter ones can be guessed."""
 
 
 def bound_socket(settings: Settings) -> socket.socket:
@@ -18,10 +20,14 @@ def bound_socket(settings: Settings) -> socket.socket:
     cannot be bound.
     """
     host, port = settings.api_host.strip(), settings.api_port
-    has_token = settings.api_token is not None and bool(settings.api_token.get_secret_value().strip())
-    if settings.api_token is not None and not has_token:
+    token = settings.api_token.get_secret_value().strip() if settings.api_token is not None else None
+    if token == "":
         raise ConfigurationError("GHOST_API_TOKEN is blank: set one, `openssl rand -hex 32` makes it, or unset it")
-    if not is_loopback(host) and not has_token:
+    if token is not None and len(token) < TOKEN_CHARACTERS:
+        raise ConfigurationError(
+            f"GHOST_API_TOKEN has fewer than {TOKEN_CHARACTERS} characters: `openssl rand -hex 32` makes one"
+        )
+    if not is_loopback(host) and token is None:
         raise ConfigurationError(
             f"{host!r} is reachable by other machines, and no token is set: set GHOST_API_TOKEN "
             "(`openssl rand -hex 32` "

@@ -57,13 +57,16 @@ class Found(BaseModel):
     score: float = Field(description="hybrid: by both (docs/mind.md); vector: similarity; keyword: 1 / (5 + rank).")
     keyword_rank: int | None = Field(description="From 1; null if not found by keywords.")
     vector_rank: int | None = Field(description="From 1; null if not found by similarity.")
-    similarity: float | None = Field(description="Cosine.")
+    similarity: float | None = Field(description="Cosine; null without an embedding of this space, or by keyword.")
 
 
 class SearchResult(BaseModel):
     query: str
     mode: Mode
-    count: int
+    count: int = Field(description="0: nothing is close.")
+    floor: float = Field(
+        description="The cosine that chance gives; less is returned for a rare word of the query alone."
+    )
     hits: list[Found] = Field(description="Best first.")
 
 
@@ -82,7 +85,7 @@ async def search(
     where = Filter(frozenset(type or ()), frozenset(tag or ()), since, until)
     to = services(request)
     hits = await detached(to.searches, "Searches are running", partial(_SEARCHES[mode], to, q, k, where))
-    return SearchResult(query=q, mode=mode, count=len(hits), hits=hits)
+    return SearchResult(query=q, mode=mode, count=len(hits), floor=to.engine.ltm.floor, hits=hits)
 
 
 def _hybrid(to: Services, q: str, k: int, where: Filter) -> list[Found]:
@@ -112,7 +115,8 @@ def _keyword(to: Services, q: str, k: int, where: Filter) -> list[Found]:
 
 
 def _vector(to: Services, q: str, k: int, where: Filter) -> list[Found]:
-    vector = to.embeddings.embed([q])[0]
+    ltm = to.engine.ltm
+    near = ltm.vector_search(to.embeddings.embed([q], "query")[0], k, where)
     return [
         Found(
             memory=RememberedMemory.of(memory),
@@ -121,7 +125,8 @@ def _vector(to: Services, q: str, k: int, where: Filter) -> list[Found]:
             vector_rank=rank,
             similarity=similarity,
         )
-        for rank, (memory, similarity) in enumerate(to.engine.ltm.vector_search(vector, k, where), 1)
+        for rank, (memory, similarity) in enumerate(near, 1)
+        if similarity > ltm.floor
     ]
 
 

@@ -149,7 +149,10 @@ def exception_handlers(allowed_methods: Callable[[str], set[str]]) -> dict[Any, 
         status, detail = next(
             ((status, detail) for kind, status, detail in _OF_GHOST if isinstance(error, kind)), (500, _INTERNAL)
         )
-        _log.error("request failed", path=request.scope["path"], status=status, exc_info=error)
+        if isinstance(error, InboxFull):
+            _log.warning("request refused", path=request.scope["path"], status=status, why=str(error))
+        else:
+            _log.error("request failed", path=request.scope["path"], status=status, exc_info=error)
         headers = {"Retry-After": "5"} if status == 503 else None
         return problem_response(status, detail, request_id_of(request), headers=headers)
 

@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -23,12 +23,12 @@ import uvicorn
 
 from ghost.agent import Workspace, without_secrets
 from ghost.config import Settings
-from ghost.errors import GhostError
-from ghost.mind import Engine, StreamOfConsciousness
-from ghost.records import private_dir
+from ghost.errors import WorkspaceError
+from ghost.mind import StreamOfConsciousness
+from ghost.records import SERVER_LOCK, is_held, private_dir, workspace_lock
 from ghost.server.app import Application, create_app
 from ghost.server.audit_watch import AuditWatch
-from ghost.server.engine_setup import opened_engine
+from ghost.server.engine_setup import opened_engine, re_embedding
 from ghost.server.http_connection import BoundedConnection
 from ghost.server.incident_results import checked_address
 from ghost.server.listen_socket import BACKLOG, bound_socket, url_of
@@ -55,23 +55,51 @@ def serve(
     with (
         contextlib.closing(bound_socket(settings)) as listening,
         logging_to(settings.log_directory) as log_file,
-        wired(settings, root, investigator) as app,
+        _only_server(root) as other,
+        wired(settings, root, None if other else investigator, read_only=bool(other)) as app,
     ):
         url = url_of(listening, settings)
+        if other:
+            say(f"Another ghost serve has this workspace ({other}): this one reads only, and does not think.")
         say(f"Ghost's dashboard: {url}/ui  (API: {url}/openapi.json, log: {log_file}, end with Ctrl-C)")
-        _log.info("serving", url=url, token=settings.api_token is not None, soc_enabled=settings.soc_enabled)
+        _log.info(
+            "serving",
+            url=url,
+            read_only=bool(other),
+            token=settings.api_token is not None,
+            soc_enabled=settings.soc_enabled,
+        )
         ended_by = run(app, listening)
         _log.info("ended", by=ended_by.name if ended_by else None)
     return INTERRUPTED if ended_by in (signal.SIGINT, signal.SIGHUP) else 0
 
 
 @contextmanager
-def wired(settings: Settings, root: Path, investigator: Investigator | None = None) -> Iterator[Application]:
-    """Return the opened application of a workspace; closed at the end."""
+def _only_server(root: Path) -> Iterator[str]:
+    """Return who else serves this workspace; empty if nobody does, and nobody can until this ends."""
+    with contextlib.ExitStack() as held:
+        other = ""
+        try:
+            held.enter_context(workspace_lock(root, SERVER_LOCK))
+        except WorkspaceError as busy:
+            if not is_held(root / SERVER_LOCK):
+                raise
+            other = str(busy).partition(" is in use by ")[2].partition(":")[0]
+        yield other
+
+
+@contextmanager
+def wired(
+    settings: Settings, root: Path, investigator: Investigator | None = None, *, read_only: bool = False
+) -> Iterator[Application]:
+    """Return the opened application of a workspace; closed at the end. `read_only`: it changes nothing by itself, and
+    refuses to.
+    """
     workspace = Workspace(root)
-    with opened_engine(settings, root) as engine, _re_embedding(engine):
+    with opened_engine(settings, root) as engine, re_embedding(engine) if not read_only else nullcontext():
         jitter = random.Random()  # noqa: S311 - not a secret
-        stream = StreamOfConsciousness(engine, settings, engine.clock, jitter) if settings.soc_enabled else None
+        thinks = settings.soc_enabled and not read_only
+        stream = StreamOfConsciousness(engine, settings, engine.clock, jitter) if thinks else None
         watch = AuditWatch(workspace.audit_dir, root / "data" / "audit_watch.json", without_secrets)
         yield create_app(
             engine,
@@ -80,8 +108,9 @@ def wired(settings: Settings, root: Path, investigator: Investigator | None = No
             workspace,
             embeddings=engine.ltm.embeddings,
             redact=without_secrets,
-            audit_watch=watch,
+            audit_watch=None if read_only else watch,
             investigator=investigator,
+            read_only=read_only,
         )
 
 
@@ -139,30 +168,6 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.ended_by = self.ended_by or signal.Signals(sig)
         super().handle_exit(sig, frame)
-
-
-@contextmanager
-def _re_embedding(engine: Engine) -> Iterator[None]:
-    """Re-embed memories in the background after a change of the embedding model; search keeps working."""
-    stop = threading.Event()
-
-    def embed() -> None:
-        try:
-            done = engine.ltm.embed_anew(stop.is_set)
-            if done:
-                _log.info("memories re-embedded", count=done, space=engine.ltm.embeddings.name)
-        except GhostError as error:
-            _log.warning("re-embedding failed: restart ghost serve to retry", exc_info=error)
-
-    embedding = threading.Thread(target=embed, name="embedding", daemon=True)
-    if engine.store.without_embedding(1):
-        embedding.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        if embedding.is_alive():
-            embedding.join(GRACEFUL_SECONDS)
 
 
 def _to_stderr(line: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ghost.mind import LongTermMemory, Memory, MemoryType
 from ghost.mind.sqlite_store import SqliteStore
-from ghost.providers.stub import StubEmbeddings
+from ghost.providers import EmbeddingsProvider
 from ghost.records import SystemClock
 from tests.mind.retrieval.labelled import SEED, Question, made_notes, notes
 
@@ -32,13 +33,14 @@ class Quality:
 
 
 @contextmanager
-def filled(folder: Path, dim: int) -> Iterator[LongTermMemory]:
-    """All notes in one store, in an order that tells nothing."""
-    embeddings = StubEmbeddings(dim)
-    store = SqliteStore(folder / f"retrieval-{dim}.sqlite3", embeddings.name, dim)
+def filled(
+    folder: Path, embeddings: EmbeddingsProvider, texts: Mapping[str, str] | None = None
+) -> Iterator[LongTermMemory]:
+    """All texts (else the labelled notes) in one store, in an order that tells nothing."""
+    store = SqliteStore(Path(tempfile.mkdtemp(dir=folder)) / "retrieval.sqlite3", embeddings.name, embeddings.dim)
     try:
         ltm = LongTermMemory(store, embeddings, SystemClock())
-        rows = sorted((notes() | made_notes()).items())
+        rows = sorted((texts or notes() | made_notes()).items())
         random.Random(SEED).shuffle(rows)
         ltm.keep([_memory(name, text, 1_700_000_000.0 + at) for at, (name, text) in enumerate(rows)])
         yield ltm
@@ -50,12 +52,11 @@ def _memory(name: str, text: str, at: float) -> Memory:
     return Memory(id=name, type=MemoryType.EPISODIC, content=text, created_at=at, last_access=at)
 
 
-def found_by(ltm: LongTermMemory, dim: int) -> dict[str, Callable[[str], list[str]]]:
+def found_by(ltm: LongTermMemory) -> dict[str, Callable[[str], list[str]]]:
     """For each way, from a question to the ids of the first ten."""
-    embeddings = StubEmbeddings(dim)
     return {
         "keyword": lambda text: [memory.id for memory in ltm.keyword_search(text, ASKED)],
-        "vector": lambda text: [memory.id for memory, _ in ltm.vector_search(embeddings.embed([text])[0], ASKED)],
+        "vector": lambda text: [memory.id for memory, _ in ltm.vector_search(ltm.embeddings.embed([text])[0], ASKED)],
         "hybrid": lambda text: [hit.memory.id for hit in ltm.search(text, ASKED, counts_as_access=False)],
     }
 

@@ -17,6 +17,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from ghost.providers.interfaces import TextKind
 from ghost.providers.stub.concept_index import concepts, concepts_of, stem
 from ghost.providers.stub.tokenizer import content_terms, inner_terms, terms
 
@@ -42,7 +43,7 @@ class StubEmbeddings:
         self.name = f"{SPACE}-{dim}"
         self._words = _VectorCache(CACHE_BYTES // (4 * dim + 200))
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:  # noqa: ARG002 - one form
         return [self._embedded(text).tolist() for text in texts]
 
     def _embedded(self, text: str) -> Vector:

@@ -33,7 +33,7 @@ export function show(place, app, route, signal) {
       if (signal.aborted) return;
       setText(count, `${found.count} for “${found.query.slice(0, 80)}”`);
       if (!found.count) {
-        fill(results.body, empty("No results.", "Try fewer words, another search mode, or no type, tag and time filter."));
+        fill(results.body, empty("Nothing close.", "Try other words, another search mode, or no type, tag and time filter."));
         return;
       }
       fill(results.body, h("ol", { class: "cards" }, found.hits.map((hit) => card(hit, app, count))));

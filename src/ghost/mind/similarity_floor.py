@@ -1,0 +1,28 @@
+"""The cosine that chance gives in a space of embeddings: unrelated texts have 0 in one model's, 0.8 in another's."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from ghost.providers import EmbeddingsProvider
+
+PERCENTILE = 99.9
+MEASURE = 1
+"""Changed with the texts or the percentile, so that what was kept is measured again."""
+
+
+@cache
+def unrelated_texts() -> tuple[str, ...]:
+    lines = (files("ghost.mind") / "unrelated_texts.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def measured_floor(embeddings: EmbeddingsProvider) -> float:
+    """Return a cosine that few pairs of unrelated texts exceed, one as a query. Raises `ProviderError`."""
+    texts = unrelated_texts()
+    cosines = np.asarray(embeddings.embed(texts, "query")) @ np.asarray(embeddings.embed(texts, "document")).T
+    others = cosines[~np.eye(len(texts), dtype=np.bool_)]
+    return float(np.clip(np.percentile(others, PERCENTILE), 0.0, 0.99))
