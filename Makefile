@@ -73,7 +73,7 @@ lock: $(VENV)/.ready-dev
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		--extra fast --extra mind --group build pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		--extra fast --extra mind --extra mcp --extra models --extra postgres --extra cluster --group build --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+		--extra fast --extra mind --extra mcp --extra models --extra embeddings --extra postgres --extra cluster --group build --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 # A step checks what it needs first, so that after a failure or an interrupt make goes on where it was.
 $(VENV)/.ready: requirements.lock pyproject.toml

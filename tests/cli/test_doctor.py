@@ -103,6 +103,7 @@ def test_a_directory_that_is_none_is_told_and_az_is_still_asked(tmp_path: Path) 
 def test_keys_are_named_and_not_shown(tmp_path: Path) -> None:
     run = doctor(tmp_path, GEMINI_API_KEY="not-to-be-shown")
     assert "GEMINI_API_KEY" in run.stdout
+    assert "stub2-128, 128 numbers: VECTOR_DIM=384 finds more" in run.stdout
     assert "not-to-be-shown" not in run.stdout
     (tmp_path / "w" / ".env").write_text("OPENAI_API_KEY=hidden-too\n")
     (tmp_path / "w" / ".env").chmod(0o644)

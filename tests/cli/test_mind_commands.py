@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,12 +61,18 @@ def test_memories_leave_one_workspace_and_enter_another_as_they_were(tmp_path: P
     found = json.loads(ghost(tmp_path, "search", "web-01 443", "--json", "--workspace", "other"))
     assert found[0]["id"] in {json.loads(line)["id"] for line in lines}
     assert "embedding" not in found[0]
+    assert re.search(
+        r"score 0\.\d{3}, similarity 0\.\d\d", ghost(tmp_path, "search", "web-01 443", "--workspace", "other")
+    )
+    assert f"Nothing close among {len(lines)} memories." in ghost(
+        tmp_path, "search", "chocolate cake", "--workspace", "other"
+    )
 
 
 def test_a_file_that_is_no_export_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"id": "mem:1"}\n')
     assert "line 1" in ghost(tmp_path, "import", "bad.jsonl", status=1)
-    assert "Nothing found among 0 memories." in ghost(tmp_path, "search", "anything")
+    assert "Nothing close among 0 memories." in ghost(tmp_path, "search", "anything")
 
 
 def test_search_is_narrowed_by_type_tag_and_time(tmp_path: Path) -> None:

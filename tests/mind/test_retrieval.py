@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ghost.providers.stub import StubEmbeddings
 from tests.exhaustive import EXHAUSTIVE
 from tests.mind.retrieval.labelled import DISTRACTORS, FROZEN, OPEN, SHA256, digests, made_notes, notes, questions
 from tests.mind.retrieval.measuring import WAYS, filled, found_by, quality
@@ -28,8 +29,8 @@ def test_every_question_has_one_to_four_notes_that_answer_it():
 @pytest.mark.parametrize("dim", [128, 384] if EXHAUSTIVE else [384])
 def test_both_together_find_more_than_either_alone(tmp_path, dim):
     """On all questions. What the frozen half alone shows is in docs/mind.md."""
-    with filled(tmp_path, dim) as ltm:
-        searches = found_by(ltm, dim)
+    with filled(tmp_path, StubEmbeddings(dim)) as ltm:
+        searches = found_by(ltm)
         found = {way: quality(searches[way], questions(OPEN) + questions(FROZEN)) for way in WAYS}
     for alone in ("keyword", "vector"):
         assert found["hybrid"].recall > found[alone].recall

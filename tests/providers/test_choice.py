@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,6 +72,31 @@ def test_an_unknown_provider_is_an_error_that_names_the_variable(variable, choos
     with pytest.raises(ConfigurationError, match=f"{variable} is .*set it to") as caught:
         choose(settings)
     assert len(str(caught.value)) < 200
+
+
+class WithoutKind:
+    name, dim = "old", 8
+
+    def embed(self, texts):
+        return [[1.0] * 8 for _ in texts]
+
+
+def test_an_own_class_of_embeddings_takes_queries_and_documents(monkeypatch):
+    settings = given_settings(monkeypatch, PROVIDER_EMBED=f"{__name__}:WithoutKind")
+    with pytest.raises(ConfigurationError, match="must take `kind`"):
+        embeddings(settings)
+
+
+def test_the_bundled_model_finds_a_paraphrase(monkeypatch):
+    """With its weights, from its package."""
+    model = embeddings(given_settings(monkeypatch, PROVIDER_EMBED="e5"))
+    texts = ["the certificate is no longer valid", "a bicycle with two new tyres", "nul\0and \ud800"]
+    certificate, bicycle, odd = np.array(model.embed(texts))
+    (asked,) = np.array(model.embed(["expired TLS"], "query"))
+    assert (model.name, len(asked)) == ("e5/multilingual-e5-small-q4/384", model.dim)
+    assert asked @ certificate > asked @ bicycle + 0.03
+    assert np.linalg.norm(odd) == pytest.approx(1.0, abs=1e-3)
+    assert model.embed([]) == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ghost.errors import ConfigurationError, ProviderError
+from ghost.providers.server_models import ServerEmbeddings
 from tests.providers.dialects import ALL, CHAT, DIM, GEMINI, OLLAMA, OPENAI, access
 from tests.providers.servers import KEY, ModelServerScript, WaitingClock, answer
 
@@ -132,6 +133,37 @@ def test_gemini_is_asked_for_vectors_of_the_wanted_size():
     with ModelServerScript([answer(200, GEMINI.vectors([[1.0, 0.0, 0.0]]))]) as server:
         GEMINI.embeddings(server.url).embed(["one"])
     assert server.requests[0].json["requests"][0]["outputDimensionality"] == DIM
+
+
+def test_queries_and_documents_begin_as_their_model_wants():
+    """A table of what is sent: by the name of the model, whatever serves it."""
+    forms = {
+        "intfloat/multilingual-E5-small": ("query: t", "passage: t"),
+        "BAAI/bge-small-en-v1.5": ("Represent this sentence for searching relevant passages: t", "t"),
+        "bge-m3:latest": ("t", "t"),
+        "nomic-embed-text:v1.5": ("search_query: t", "search_document: t"),
+        "text-embedding-3-small": ("t", "t"),
+    }
+    names = set()
+    for model, expected in forms.items():
+        steps = [answer(200, OPENAI.vectors([[1.0, 0.0, 0.0]])) for _ in expected]
+        with ModelServerScript(steps) as server:
+            embeddings = ServerEmbeddings(access("openai", model, server.url, WaitingClock()), DIM)
+            embeddings.embed(["t"], "query")
+            embeddings.embed(["t"])
+        assert tuple(request.json["input"][0] for request in server.requests) == expected, model
+        assert embeddings.name.startswith(f"openai/{model}/3")
+        assert embeddings.name.endswith("/3") == (expected == ("t", "t"))  # another form is another space
+        names.add(embeddings.name.removeprefix(f"openai/{model}"))
+    assert len(names) == 4
+
+
+def test_gemini_is_told_queries_from_documents_by_task():
+    with ModelServerScript([answer(200, GEMINI.vectors([[1.0, 0.0, 0.0]]))] * 2) as server:
+        for kind in ("query", "document"):
+            GEMINI.embeddings(server.url).embed(["one"], kind)
+    tasks = [request.json["requests"][0]["taskType"] for request in server.requests]
+    assert tasks == ["RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT"]
 
 
 def test_names_tell_the_model_and_the_space():

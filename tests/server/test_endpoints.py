@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,6 +14,7 @@ from ghost.errors import ProviderError
 from ghost.mind import MemoryType, QueryStatus
 from ghost.providers import StubLLM
 from ghost.server.app import Application
+from ghost.server.logs import logging_to
 from ghost.server.request_limits import ANSWER_CHARACTERS, STIMULI_AT_ONCE, STIMULUS_CHARACTERS
 from ghost.server.working_memory_endpoint import WorkingMemoryNow
 from tests.server.conftest import NOW, ask, client_of, problem, remember, stimulus, task, thought
@@ -81,9 +84,16 @@ def test_what_a_store_cannot_hold_is_refused(client: TestClient, body: bytes) ->
     problem(client.post("/stimuli", content=body, headers={"content-type": "application/json"}), 422)
 
 
-def test_a_mind_that_does_not_keep_up_says_so(client: TestClient, app: Application) -> None:
+def test_a_mind_that_does_not_keep_up_says_so(client: TestClient, app: Application, tmp_path: Path) -> None:
     batch = [{"content": f"stimulus {number}"} for number in range(STIMULI_AT_ONCE)]
-    answers = [client.post("/stimuli", json=batch) for _ in range(11)]
+    with logging_to(tmp_path / "logs") as log:
+        answers = [client.post("/stimuli", json=batch) for _ in range(11)]
+    (refused,) = [line for line in map(json.loads, log.read_text().splitlines()) if line["event"] == "request refused"]
+    assert (refused["level"], "exception" in refused, "1000 stimuli are waiting" in refused["why"]) == (
+        "warning",
+        False,
+        True,
+    )
     assert [answer.status_code for answer in answers] == [200] * 10 + [503]
     problem(answers[-1], 503)
     assert answers[-1].headers["retry-after"] == "5"
@@ -129,6 +139,14 @@ def test_search_finds_by_words_by_nearness_and_by_both(client: TestClient, app: 
     best = client.get("/ltm/search", params={"q": "one-sided peering"}).json()["hits"][0]
     assert (best["keyword_rank"], best["vector_rank"]) == (1, 1)
     assert 1 / 6 < best["score"] < 2 / 6  # by words in full, by nearness what chance does not explain
+
+
+def test_search_for_what_no_memory_is_about_finds_nothing(client: TestClient, app: Application) -> None:
+    remember(app, "the peering of vnet-b was one-sided", "the resolver timed out for the private endpoint")
+    for mode in ("hybrid", "keyword", "vector"):
+        found = client.get("/ltm/search", params={"q": "chocolate cake", "mode": mode}).json()
+        assert (found["count"], found["hits"]) == (0, [])
+        assert found["floor"] == app.services.engine.ltm.floor
 
 
 def test_search_is_narrowed_by_type_tag_and_time(client: TestClient, app: Application) -> None:

@@ -22,7 +22,7 @@ from ghost.cli.shell_errors import error_text
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, GhostError, LabError
 from ghost.lab import RunningLab, lab_behind_az, lab_programs
-from ghost.providers import VENDORS
+from ghost.providers import VENDORS, embeddings
 from ghost.records import SystemClock, is_locked, new_command_id
 from ghost.shell import HitlDecision, Programs, SafeExecShell, missing_sandbox
 from ghost.text import one_line, sentence, visible
@@ -31,6 +31,8 @@ OK, WARNING, FAILED = "ok", "warning", "failed"
 MARKS: Final = {OK: "✓", WARNING: "!", FAILED: "✗"}
 TOOLS: Final = ("dig", "ping", "ss", "ip", "curl", "traceroute")
 OPTIONAL_TOOLS: Final = ("tshark",)
+BEST_STUB_DIM: Final = 384
+"""Finds more than the default of 128: docs/mind.md."""
 EXTRAS: Final = {"mind": "fastapi", "models": "pydantic_ai", "fast": "numba"}
 """Extras of the package, and the module that shows that each is installed."""
 VERSION = "az version -o json"
@@ -81,6 +83,7 @@ def _findings(workspace_option: Path | None) -> Iterator[Finding]:
         return
     settings = replace(settings, workspace=settings.workspace.absolute())
     yield _keys(settings)
+    yield _embeddings(settings)
     workspace = _workspace(settings.workspace)
     yield workspace
     yield _sandbox()
@@ -103,6 +106,16 @@ def _python() -> Finding:
     if not missing:
         return Finding("Python", OK, detail)
     return Finding("Python", WARNING, detail, f"pip install 'ghost-investigator[{','.join(missing)}]' adds the others")
+
+
+def _embeddings(settings: Settings) -> Finding:
+    try:
+        model = embeddings(settings)
+    except GhostError as wrong:
+        return Finding("memory search", WARNING, str(wrong).rstrip("."))
+    better = settings.provider_embed == "stub" and model.dim < BEST_STUB_DIM
+    advice = f"VECTOR_DIM={BEST_STUB_DIM} finds more, and memories are embedded anew by themselves" if better else ""
+    return Finding("memory search", OK, f"{model.name}, {model.dim} numbers", advice)
 
 
 def _keys(settings: Settings) -> Finding:

@@ -1,4 +1,4 @@
-"""multilingual-e5-small in this process: the package of the extra `embeddings` ships the weights, and contacts nobody."""
+"""multilingual-e5-small in this process: the package of the extra `embeddings` ships its weights and asks nobody."""
 
 from __future__ import annotations
 

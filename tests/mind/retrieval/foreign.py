@@ -20,6 +20,7 @@ from pathlib import Path
 from tests.mind.retrieval.labelled import CORPORA, Question
 
 QUESTIONS = CORPORA / "retrieval_questions_foreign.jsonl"
+OFF_TOPIC = CORPORA / "retrieval_off_topic.txt"
 QUESTIONS_SHA256 = "18ace265225ac4f1323efbf26f820098b5870db80544a3410885d348254bb563"
 PAGES = (
     *("arp", "bridge", "dig", "dumpcap", "ethtool", "host", "icmp", "ip", "ip-address", "ip-link", "ip-monitor"),
@@ -132,6 +133,11 @@ def questions(of: dict[str, str]) -> tuple[list[Question], int]:
         if len(right) == 1:
             found.append(Question(f"foreign-{number}", row.question, frozenset(right)))
     return found, len(rows) - len(found)
+
+
+def off_topic() -> list[str]:
+    """Questions that no text of either set is about."""
+    return OFF_TOPIC.read_text(encoding="utf-8").splitlines()
 
 
 def digest() -> str:
