@@ -20,6 +20,14 @@ from ghost.agent.tools import Tools
 from ghost.agent.turns import TurnLog, read_conversation, recorded_symptom, without_secrets
 from ghost.agent.verification import Check, verify_commands, verify_head, verify_session
 from ghost.agent.waiting_room import LOOK_SECONDS, Closed, Waiting, WaitingRoom
+from ghost.agent.watches import (
+    KeptPath,
+    NetworkRead,
+    Snapshot,
+    open_snapshot,
+    snapshot_of,
+    snapshot_of_reads,
+)
 
 __all__ = [
     "ANSWER_PROMPT",
@@ -36,6 +44,8 @@ __all__ = [
     "Evidence",
     "Fix",
     "Investigation",
+    "KeptPath",
+    "NetworkRead",
     "OpenInvestigations",
     "Orphan",
     "PendingCleanups",
@@ -43,6 +53,7 @@ __all__ = [
     "Session",
     "SessionPaths",
     "SessionRecords",
+    "Snapshot",
     "Step",
     "Tools",
     "TurnLog",
@@ -59,12 +70,15 @@ __all__ = [
     "judged",
     "load_session",
     "look_up",
+    "open_snapshot",
     "read_conversation",
     "reads_through",
     "recorded_symptom",
     "reissue",
     "report_of_records",
     "save_session",
+    "snapshot_of",
+    "snapshot_of_reads",
     "steps_for",
     "tag_of",
     "tool_declarations",
