@@ -128,14 +128,34 @@ def judged(walked: Walk) -> tuple[str, str]:
 
 def drift(before: Network, now: Network, senders: Sequence[Sender]) -> list[tuple[str, str]]:
     """Return what decides about the flows and is not as it was, as (before, now); empty text where there was none."""
-    found: dict[tuple[str, str], None] = {}
-    for flow, source in senders:
-        old, new = ([_told(hop) for hop in _hops(walk(each, flow, source=source))] for each in (before, now))
-        gone, come = ([said for said in ours if said not in theirs] for ours, theirs in ((old, new), (new, old)))
-        found |= dict.fromkeys(itertools.zip_longest(gone, come, fillvalue=""))
-        if old != new and not (gone or come):
-            found[f"{len(old)} hops", f"{len(new)} hops"] = None
-    return list(found)
+    pairs = (pair for sender in senders for pair in changed_hops(before, now, sender))
+    return list(dict.fromkeys((told(old), told(new)) for old, new in pairs))
+
+
+def changed_hops(before: Network, now: Network, sender: Sender) -> list[tuple[Hop | None, Hop | None]]:
+    """Return the hops of a flow that are not as they were, each with the one in its place; None where there is none.
+
+    What follows from a stop is left out: behind it no answer is walked.
+    """
+    flow, source = sender
+    old, new = (list(_hops(walk(each, flow, source=source))) for each in (before, now))
+    gone, come = ([hop for hop in ours if told(hop) not in set(map(told, theirs))]
+                  for ours, theirs in ((old, new), (new, old)))  # fmt: skip
+    pairs: list[tuple[Hop | None, Hop | None]] = []
+    for hop in gone:
+        instead = next((each for each in come if _place(each) == _place(hop)), None)
+        come = [each for each in come if each is not instead]
+        pairs.append((hop, instead))
+    pairs += [(None, hop) for hop in come]
+    if not pairs and list(map(told, old)) != list(map(told, new)):  # the same hops in another order
+        pairs = [pair for pair in itertools.zip_longest(old, new) if told(pair[0]) != told(pair[1])][:1]
+    stopped = [any(hop.stops for hop in hops) for hops in (old, new)]
+    direct = [(was, now) for was, now in pairs if not (was is None and stopped[0]) and not (now is None and stopped[1])]
+    return direct or pairs
+
+
+def _place(hop: Hop) -> tuple[str | None, ...]:
+    return hop.leg, hop.kind, hop.direction
 
 
 def _hops(walked: Walk) -> Iterator[Hop]:
@@ -144,7 +164,10 @@ def _hops(walked: Walk) -> Iterator[Hop]:
         yield from _hops(other)
 
 
-def _told(hop: Hop) -> str:
+def told(hop: Hop | None) -> str:
+    """Return a hop in words; empty for none."""
+    if hop is None:
+        return ""
     return f"{hop.kind.replace('_', ' ')} {name_of(hop.resource)}, {hop.verdict}: {hop.reason}"
 
 

@@ -169,6 +169,11 @@ class SessionPaths:
         return self.audit_dir / f"mcp_calls_{self.session_id}.jsonl"
 
     @property
+    def watch_result(self) -> Path:
+        """Of a run of a watch: what it found."""
+        return self.audit_dir / f"watch_result_{self.session_id}.json"
+
+    @property
     def report(self) -> Path:
         return self.audit_dir / f"ghost_rca_{self.session_id}.md"
 

@@ -15,6 +15,7 @@ from ghost.agent.facts import proofs_of
 from ghost.agent.rca_report import file_sha256
 from ghost.agent.report_path import differences, paths_of
 from ghost.agent.session import Session, SessionPaths
+from ghost.agent.watches import result_problems
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, read_lines, read_valid_records, verify
 from ghost.shell import FORBIDDEN
@@ -85,6 +86,9 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     if paths.intent.exists():
         cut_off = "a command was started and its end is not recorded: it was interrupted or is still running"
         checks.append(Check("intent", paths.intent.name, (cut_off,)))
+    if paths.watch_result.exists():
+        stated, problems = result_problems(paths)
+        checks.append(Check("watch result", stated, tuple(problems)))
     if paths.turns.exists():
         checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
     return checks

@@ -24,6 +24,7 @@ from ghost.agent import Waiting, WaitingRoom
 from ghost.cli.approvals import TerminalGate
 from ghost.cli.session_records import open_workspace
 from ghost.cli.terminal import is_interactive, to_stdout
+from ghost.cli.watch_commands import watching
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, UsageError
 from ghost.mind import (
@@ -55,7 +56,12 @@ def serve(workspace: Path | None, *, host: str | None, port: int | None) -> int:
     given = {name: value for name, value in (("api_host", host), ("api_port", port)) if value is not None}
     settings = Settings(**given)
     root = open_workspace(workspace, settings).root
-    return run_server(settings, root, investigator=ServedInvestigator(root))
+    return run_server(
+        settings,
+        root,
+        investigator=ServedInvestigator(root),
+        beside=lambda engine: watching(settings, root, engine.interrupts),
+    )
 
 
 # --- thinking without a server ---
@@ -75,7 +81,8 @@ def run(workspace: Path | None, *, cycles: int | None, as_json: bool) -> int:
             if not settings.soc_enabled:
                 raise ConfigurationError("SOC_ENABLED is false: unset it, or think a number of times with --cycles")
             stream = StreamOfConsciousness(engine, settings, engine.clock, Random())  # noqa: S311 - jitter
-            asyncio.run(_until_ended(stream))
+            with watching(settings, root, engine.interrupts):
+                asyncio.run(_until_ended(stream))
             return INTERRUPTED
         finally:
             unsubscribe()

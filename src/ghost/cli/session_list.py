@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ghost.agent import NEEDS, Evidence, Session, SessionPaths, Workspace, load_session
+from ghost.agent import NEEDS, WATCH, Evidence, Session, SessionPaths, Workspace, load_session
 from ghost.cli.session_records import APPLY, REACH, open_workspace, option_of
 from ghost.cli.terminal import line_width, to_stdout
 from ghost.cloud import unreleased_captures_of
@@ -40,7 +40,7 @@ class Row:
 
     session_id: str
     kind: str
-    """`investigation`, `mcp`, `apply`, `reach` or `command`."""
+    """`investigation`, `mcp`, `apply`, `reach`, `watch` or `command`."""
     created_at: str | None
     about: str
     outcome: str
@@ -59,7 +59,7 @@ class Row:
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
     workspace = open_workspace(workspace_option, Settings())
-    kinds = (_investigations, _connections, _applied, _walks, _commands)
+    kinds = (_investigations, _connections, _applied, _walks, _watched, _commands)
     parts = [_newest_first(rows(workspace)) for rows in kinds]
     if as_json:
         print(json.dumps([row.as_dict() for rows in parts for row in rows], indent=2, ensure_ascii=False))
@@ -68,6 +68,7 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
         print(f"No investigations in {workspace.root}. Start one: ghost investigate --lab blocked-port")
     headings = (
         *("", "Connections of ghost mcp", "Fixes of ghost apply", "Walks of ghost reach"),
+        "Runs of ghost watch",
         "Single commands of ghost shell run",
     )
     for heading, rows in zip(headings, parts, strict=True):
@@ -250,12 +251,16 @@ def _applied(workspace: Workspace) -> Iterator[Row]:
         yield Row(paths.session_id, "apply", first.get("timestamp"), question, outcome, (), told)
 
 
-def _walks(workspace: Workspace) -> Iterator[Row]:
-    for paths, records in _recorded(workspace, REACH):
+def _walks(workspace: Workspace, beginning: str = REACH) -> Iterator[Row]:
+    for paths, records in _recorded(workspace, beginning):
         first = records[0] if records else {}
         question = str(first.get("reasoning", "")).partition(NEEDS)[0]
-        told = {"reads": len(records), "question": question}
-        yield Row(paths.session_id, "reach", first.get("timestamp"), question, plural(len(records), "read"), (), told)
+        told, kind = {"reads": len(records), "question": question}, beginning.rstrip("_")
+        yield Row(paths.session_id, kind, first.get("timestamp"), question, plural(len(records), "read"), (), told)
+
+
+def _watched(workspace: Workspace) -> Iterator[Row]:
+    return _walks(workspace, WATCH)
 
 
 def _commands(workspace: Workspace) -> Iterator[Row]:

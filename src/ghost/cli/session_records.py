@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
+from ghost.agent import WATCH, Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
 from ghost.cli.shell_completion import LAST, moment_of, recorded_sessions
 from ghost.config import Settings
 from ghost.errors import SessionError
@@ -48,9 +48,10 @@ def session_named(
 ) -> tuple[Workspace, str]:
     """The workspace and the id of a session; what names none stays as it is.
 
-    A session is named by its id, a unique beginning or end of it, or `last`: the newest, with `investigations` the
-    newest of those. Where no workspace was given and the current directory does not hold it, the directories in it are
-    looked at, so that a session of `make demo` is found from the checkout. Raises `SessionError` where several fit.
+    A session is named by its id, a unique beginning or end of it, or `last`: the newest that is no run of a watch, with
+    `investigations` the newest of those. Where no workspace was given and the current directory does not hold it, the
+    directories in it are looked at, so that a session of `make demo` is found from the checkout. Raises `SessionError`
+    where several fit.
     """
     workspace = open_workspace(given, settings)
     inner = () if given else (Workspace(audit.parent) for audit in sorted(workspace.root.glob("*/audit")))
@@ -62,7 +63,7 @@ def session_named(
     )
     known = sorted(((i, place) for place, ids in places.items() for i in ids), key=lambda each: moment_of(each[0]))
     if named == LAST:
-        fitting = known[-1:]
+        fitting = [each for each in known if not each[0].startswith(WATCH)][-1:]
     else:
         fitting = [each for each in known if each[0] == named] or [
             each for each in known if named and (each[0].startswith(named) or each[0].endswith(named))

@@ -34,10 +34,11 @@ from ghost.cli.typer_options import (
     capture_options,
     examples,
 )
+from ghost.cli.typer_watches import watch_app
 from ghost.errors import UsageError
 
 PANELS = {
-    "Investigate": ("investigate", "reach", "capture", "pcap", "report", "apply", "ask", "doctor", "mcp"),
+    "Investigate": ("investigate", "reach", "watch", "capture", "pcap", "report", "apply", "ask", "doctor", "mcp"),
     "Shell and records": ("shell", "sessions", "audit"),
     "Memory and background loop": (
         *("serve", "run", "tasks", "interrupts", "answer"),
@@ -101,6 +102,7 @@ app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
 app.add_typer(lab_app, name="lab")
 app.add_typer(capture_app, name="capture")
+app.add_typer(watch_app, name="watch")
 
 
 def _version(wanted: bool) -> None:

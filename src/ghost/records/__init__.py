@@ -15,7 +15,7 @@ from ghost.records.chain import (
     verify,
 )
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
-from ghost.records.lock import SERVER_LOCK, is_held, is_locked, workspace_lock
+from ghost.records.lock import SERVER_LOCK, file_lock, is_held, is_locked, workspace_lock
 from ghost.records.session_ids import new_command_id, new_session_id, valid_session_id
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "SystemClock",
     "Verification",
     "elapsed",
+    "file_lock",
     "is_held",
     "is_locked",
     "isoformat",

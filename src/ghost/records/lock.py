@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ghost.errors import WorkspaceError
+from ghost.errors import RecordError, WorkspaceError
 from ghost.records.atomic_files import private_dir
 
 LOCK = "ghost_session.lock"
@@ -56,6 +56,21 @@ def _lock(descriptor: int) -> None:
             return
         time.sleep(LOOK_SECONDS)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def file_lock(lock: Path) -> Iterator[None]:
+    """Hold a lock on this file, waiting for who holds it: for changes of a moment. Raises `RecordError`."""
+    private_dir(lock.parent)
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise RecordError(f"cannot lock {lock} ({error.strerror}): check the permissions") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def is_locked(workspace: Path) -> bool:

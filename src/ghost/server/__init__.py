@@ -12,7 +12,7 @@ from typing import Final
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.server.engine_setup import opened_engine, re_embedding
+from ghost.server.engine_setup import Beside, nothing_beside, opened_engine, re_embedding
 from ghost.server.orders import Investigator, Order
 
 NEEDED: Final = (
@@ -28,10 +28,16 @@ NEEDED: Final = (
 
 
 def serve(
-    settings: Settings, root: Path, say: Callable[[str], None] | None = None, investigator: Investigator | None = None
+    settings: Settings,
+    root: Path,
+    say: Callable[[str], None] | None = None,
+    investigator: Investigator | None = None,
+    beside: Beside = nothing_beside,
 ) -> int:
     """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line, `investigator`
     runs the investigations that are asked for; None starts none.
+
+    `beside`: what runs as long as the server does.
 
     Raises `ConfigurationError` if the extra is missing or the address cannot be bound, `StoreError` if memory cannot be
     opened.
@@ -43,7 +49,7 @@ def serve(
         )
     from ghost.server.server_process import serve as run
 
-    return run(settings, root, say, investigator)
+    return run(settings, root, say, investigator, beside)
 
 
 __all__ = ["Investigator", "Order", "opened_engine", "re_embedding", "serve"]

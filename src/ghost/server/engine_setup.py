@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ghost.agent import OpenInvestigations, PendingCleanups, Workspace, without_secrets
+from ghost.agent import DriftTasks, OpenInvestigations, PendingCleanups, Workspace, without_secrets
 from ghost.config import Settings
 from ghost.errors import GhostError
 from ghost.mind import Engine, open_store
@@ -26,6 +26,13 @@ _log = logging.getLogger(__name__)
 EMBED_AGAIN_SECONDS: Final = 60.0
 """Between two looks for memories without an embedding of the space, and after a failure."""
 STOP_SECONDS: Final = 2.0
+
+Beside = Callable[[Engine], contextlib.AbstractContextManager[None]]
+"""What runs beside an engine, of rooms that the server does not know."""
+
+
+def nothing_beside(engine: Engine) -> contextlib.AbstractContextManager[None]:  # noqa: ARG001
+    return contextlib.nullcontext()
 
 
 @contextlib.contextmanager
@@ -46,7 +53,7 @@ def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
             clock,
             without_secrets,
             settings,
-            sources=(OpenInvestigations(workspace), PendingCleanups(workspace)),
+            sources=(OpenInvestigations(workspace), PendingCleanups(workspace), DriftTasks(workspace, store.queries)),
             scraper=Scraper(settings, clock),
         )
         with contextlib.closing(engine):

@@ -28,7 +28,7 @@ from ghost.mind import StreamOfConsciousness
 from ghost.records import SERVER_LOCK, is_held, private_dir, workspace_lock
 from ghost.server.app import Application, create_app
 from ghost.server.audit_watch import AuditWatch
-from ghost.server.engine_setup import opened_engine, re_embedding
+from ghost.server.engine_setup import Beside, nothing_beside, opened_engine, re_embedding
 from ghost.server.http_connection import BoundedConnection
 from ghost.server.incident_results import checked_address
 from ghost.server.listen_socket import BACKLOG, bound_socket, url_of
@@ -42,9 +42,15 @@ _log = logger("ghost.server")
 
 
 def serve(
-    settings: Settings, root: Path, say: Callable[[str], None] | None = None, investigator: Investigator | None = None
+    settings: Settings,
+    root: Path,
+    say: Callable[[str], None] | None = None,
+    investigator: Investigator | None = None,
+    beside: Beside = nothing_beside,
 ) -> int:
     """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line.
+
+    `beside`: what runs as long as the server does.
 
     Raises `ConfigurationError` if it cannot listen, `StoreError` if memory cannot be opened.
     """
@@ -56,7 +62,7 @@ def serve(
         contextlib.closing(bound_socket(settings)) as listening,
         logging_to(settings.log_directory) as log_file,
         _only_server(root) as other,
-        wired(settings, root, None if other else investigator, read_only=bool(other)) as app,
+        wired(settings, root, investigator, beside, read_only=bool(other)) as app,
     ):
         url = url_of(listening, settings)
         if other:
@@ -90,13 +96,21 @@ def _only_server(root: Path) -> Iterator[str]:
 
 @contextmanager
 def wired(
-    settings: Settings, root: Path, investigator: Investigator | None = None, *, read_only: bool = False
+    settings: Settings,
+    root: Path,
+    investigator: Investigator | None = None,
+    beside: Beside = nothing_beside,
+    *,
+    read_only: bool = False,
 ) -> Iterator[Application]:
     """Return the opened application of a workspace; closed at the end. `read_only`: it changes nothing by itself, and
     refuses to.
     """
     workspace = Workspace(root)
-    with opened_engine(settings, root) as engine, re_embedding(engine) if not read_only else nullcontext():
+    with opened_engine(settings, root) as engine, contextlib.ExitStack() as meanwhile:
+        if not read_only:
+            meanwhile.enter_context(re_embedding(engine))
+            meanwhile.enter_context(beside(engine))
         jitter = random.Random()  # noqa: S311 - not a secret
         thinks = settings.soc_enabled and not read_only
         stream = StreamOfConsciousness(engine, settings, engine.clock, jitter) if thinks else None
@@ -109,7 +123,7 @@ def wired(
             embeddings=engine.ltm.embeddings,
             redact=without_secrets,
             audit_watch=None if read_only else watch,
-            investigator=investigator,
+            investigator=None if read_only else investigator,
             read_only=read_only,
         )
 

@@ -1,21 +1,24 @@
 """Watches of paths: a snapshot of what decides about traffic, read again at times and compared."""
 
-from ghost.agent.watches.path_snapshot import (
-    KeptPath,
-    NetworkRead,
-    Snapshot,
-    open_snapshot,
-    snapshot_of,
-    snapshot_of_reads,
-    walks_of,
-)
+from ghost.agent.watches.path_snapshot import KeptPath, NetworkRead, Snapshot, open_snapshot, snapshot_of
+from ghost.agent.watches.watch_file import WATCH, Watch, Watches
+from ghost.agent.watches.watch_results import WatchResult, result_problems
+from ghost.agent.watches.watch_runs import OpenShell, WatchRuns
+from ghost.agent.watches.watch_schedule import DriftTasks, scheduled
 
 __all__ = [
+    "WATCH",
+    "DriftTasks",
     "KeptPath",
     "NetworkRead",
+    "OpenShell",
     "Snapshot",
+    "Watch",
+    "WatchResult",
+    "WatchRuns",
+    "Watches",
     "open_snapshot",
+    "result_problems",
+    "scheduled",
     "snapshot_of",
-    "snapshot_of_reads",
-    "walks_of",
 ]

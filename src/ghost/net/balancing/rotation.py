@@ -220,6 +220,7 @@ def _rewritten(
     out = [each for each in judged if each.health == "out"]
     reason = f"{hop.rule}: to {', '.join(each.backend.name for each in taking[:MAX_NAMED]) or 'no known member'}"
     reason += f", {len(taking)} of {len(judged) + unfound} members" if len(judged) + unfound > 1 else ""
+    reason += f", probe {probe.protocol.casefold()} port {probe.port}{probe.path or ''}" if probe is not None else ""
     reason += "".join(f"; {each}" for each in out[:MAX_NAMED])
     if probe is not None and probe.protocol.casefold() != "tcp" and taking:
         reason += f"; the packets of the {probe.protocol.upper()} probe pass; only Azure's metrics show its answer"

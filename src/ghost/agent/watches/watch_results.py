@@ -1,0 +1,151 @@
+"""What a run of a watch found, in a file beside its records: "no drift" is a certificate that they give again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ghost.agent.audit_evidence import Evidence
+from ghost.agent.fixes import judged, told
+from ghost.agent.session import SessionPaths
+from ghost.agent.watches.path_comparison import Outcome, compared, first_read, unread_lines
+from ghost.agent.watches.path_snapshot import KeptPath, open_snapshot, snapshot_of_reads
+from ghost.agent.watches.watch_file import WatchedFlow
+from ghost.errors import RecordError
+from ghost.net import Missing, Walk
+from ghost.records import Head, read_json, verify, write_json
+from ghost.text import one_line
+
+MAX_WHY: Final = 1000
+MAX_REPORTED: Final = 10
+"""Of differences between a result and its records."""
+
+
+class WatchResult(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    watch: str
+    session_id: str
+    outcome: Outcome
+    why: str = ""
+    """Of an outcome that is not known."""
+    flows: list[WatchedFlow]
+    compared_with: str | None = None
+    """The session of the earlier snapshot; None of a first one."""
+    compared_head: dict[str, Any] | None = None
+    taken_at: str = ""
+    head: dict[str, Any] | None = None
+    """Of the shell's audit of this run."""
+    walks: list[dict[str, Any]] = []
+    """Of each flow its outcome, why, and its hops, each with the records that it rests on."""
+    records: list[str] = []
+    """The records that the walks rest on."""
+    changes: list[dict[str, str]] = []
+    noted: list[str] = []
+    not_known: list[str] = []
+    changed_by: list[str] = []
+    is_whole: bool = False
+    """Whether all was read that the walks need."""
+
+
+def head_of(paths: SessionPaths) -> Head | None:
+    """Return the head beside a session's audit."""
+    try:
+        return Head.from_dict(read_json(paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")))
+    except (FileNotFoundError, RecordError):
+        return None
+
+
+def path_of(paths: SessionPaths, flows: Iterable[WatchedFlow]) -> tuple[KeptPath, str]:
+    """Return the path that a session's records show, checked, and when its last read was made."""
+    senders = [flow.sender for flow in flows]
+    snapshot = snapshot_of_reads(paths.session_id, paths, senders)
+    return open_snapshot(snapshot, paths, head_of(paths)), snapshot.taken_at
+
+
+def result_of(
+    watch: str, flows: list[WatchedFlow], paths: SessionPaths, compared_with: SessionPaths | None
+) -> WatchResult:
+    """Return what the records of a run say, beside those of an earlier session.
+
+    Raises `RecordError` where they are not as they were written.
+    """
+    senders = [flow.sender for flow in flows]
+    now, taken_at = path_of(paths, flows)
+    if compared_with is None:
+        found = first_read(now, senders)
+    else:
+        found = compared(path_of(compared_with, flows)[0], now, senders)
+    walks = [_walk_row(flow, walked) for flow, walked in zip(flows, now.walks, strict=True)]
+    head, compared_head = head_of(paths), head_of(compared_with) if compared_with is not None else None
+    return WatchResult(
+        watch=watch,
+        session_id=paths.session_id,
+        outcome=found.outcome,
+        why="; ".join(found.not_known) if found.outcome == "not_known" else "",
+        flows=flows,
+        compared_with=compared_with.session_id if compared_with is not None else None,
+        compared_head=compared_head.as_dict() if compared_head is not None else None,
+        taken_at=taken_at,
+        head=head.as_dict() if head is not None else None,
+        walks=walks,
+        records=list(dict.fromkeys(each for row in walks for hop in row["hops"] for each in hop["records"])),
+        changes=[asdict(change) for change in found.changes],
+        noted=list(found.noted),
+        not_known=list(found.not_known),
+        is_whole=found.is_whole,
+    )
+
+
+def with_reasons(result: WatchResult, failed: Mapping[Missing, str]) -> WatchResult:
+    """Return a result that is not known with the reasons why reads failed."""
+    if result.outcome != "not_known":
+        return result
+    reasons = {line: reason for missing, reason in failed.items() for line in unread_lines(missing)}
+    why = "; ".join(f"{line} ({reasons[line]})" if line in reasons else line for line in result.not_known)
+    return result.model_copy(update={"why": one_line(why, MAX_WHY)})
+
+
+def _walk_row(flow: WatchedFlow, walked: Walk) -> dict[str, Any]:
+    outcome, why = judged(walked)
+    ways = [walked]
+    for way in ways:
+        ways.extend(way.others)
+    hops = [
+        {"leg": hop.leg, "hop": told(hop), "rule": hop.rule, "records": list(filter(None, hop.references))}
+        for way in ways
+        for hop in way.hops
+    ]
+    return {"flow": str(flow.sender[0]), "outcome": outcome, "why": why, "hops": hops}
+
+
+def save_result(paths: SessionPaths, result: WatchResult) -> None:
+    write_json(paths.watch_result, result.model_dump(mode="json"))
+
+
+def result_problems(paths: SessionPaths) -> tuple[str, list[str]]:
+    """Return what a run's result states, and where its records say otherwise."""
+    try:
+        stated = WatchResult.model_validate(read_json(paths.watch_result))
+        if stated.session_id != paths.session_id:
+            return stated.outcome, [f"it is of {stated.session_id}"]
+        if stated.outcome == "not_known":
+            return "not known: it states nothing", []
+        before = SessionPaths(paths.audit_dir, stated.compared_with) if stated.compared_with else None
+        found = result_of(stated.watch, stated.flows, paths, before)
+    except (FileNotFoundError, RecordError, ValidationError) as error:
+        return paths.watch_result.name, [f"cannot be compared with its records: {error}"]
+    problems = [
+        f"{name} is {str(getattr(stated, name))[:200]}, by the records {str(getattr(found, name))[:200]}"
+        for name in ("outcome", "taken_at", "walks", "records", "changes", "noted")
+        if getattr(stated, name) != getattr(found, name)
+    ]
+    for of, head in ((paths, stated.head), (before, stated.compared_head)):
+        problems += verify(of.shell_audit, Head.from_dict(head)).errors if of is not None else []
+    problems += Evidence(paths.shell_audit).problems(stated.records)
+    words = f"{stated.outcome.replace('_', ' ')}, {len(stated.records)} records"
+    compared_to = f", compared with {stated.compared_with}" if stated.compared_with else ""
+    return words + compared_to, problems[:MAX_REPORTED]

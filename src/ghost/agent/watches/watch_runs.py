@@ -1,0 +1,255 @@
+"""Runs of watches: the path read again by the same SAFE commands, compared, and what differs put before a person.
+
+Each run is a session of its own, read-only. Its result is written before the watch is changed, and that before anybody
+is asked: a run that is cut off is made again, and a drift that nobody was asked about is asked about at the next turn.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ghost.agent.facts.second_walk import flows_of
+from ghost.agent.network_reads import Shell, reads_through
+from ghost.agent.session import Session, SessionPaths, Workspace
+from ghost.agent.watches.path_snapshot import KeptPath, Snapshot, open_snapshot, snapshot_of, snapshot_of_reads
+from ghost.agent.watches.watch_file import WATCH, Drift, Watch, WatchedFlow, Watches, WatchRun
+from ghost.agent.watches.watch_results import WatchResult, head_of, path_of, result_of, save_result, with_reasons
+from ghost.errors import GhostError, RecordError, UsageError
+from ghost.net import (
+    ACTIVITY_LOG,
+    Answer,
+    Network,
+    Read,
+    absorb,
+    collect,
+    described_change,
+    key,
+    met,
+    newest_changes,
+    read_interfaces,
+)
+from ghost.records import Clock, new_command_id, workspace_lock
+from ghost.shell import SafeExecShell, whole_output
+from ghost.text import one_line
+
+MAX_CHANGED_BY: Final = 5
+MAX_TOLD: Final = 3
+"""Of the changes in a question; all are in the result."""
+INTENDED: Final = "Was this intended?"
+
+OpenShell = Callable[[Watch, str], Shell]
+"""Opens a read-only shell for a run of a watch, with the id of its session, in the network of the watch."""
+Ask = Callable[[str, str], str]
+"""Asks a person a question, with its reason, and returns its id; one that was asked before is not asked again."""
+
+
+class WatchRuns:
+    """Makes the runs of a workspace's watches, one at a time. `ask`: None leaves the questions to a later run."""
+
+    def __init__(self, workspace: Workspace, open_shell: OpenShell, clock: Clock, ask: Ask | None) -> None:
+        self.watches = Watches(workspace.root)
+        self._workspace = workspace
+        self._open_shell = open_shell
+        self._clock = clock
+        self._ask = ask
+
+    def add_investigation(self, session: Session, every_seconds: float) -> Watch:
+        """Watch the path of a finished investigation, which is what its runs are compared with.
+
+        Raises `SessionError` where it has no traffic to walk, `RecordError` where its records do not hold.
+        """
+        paths = session.paths(self._workspace.root)
+        snapshot = snapshot_of(session, paths)
+        open_snapshot(snapshot, paths, session.head("shell"))
+        title = ", ".join(str(flow) for flow, _ in snapshot.senders)
+        flows = [WatchedFlow.of(sender) for sender in snapshot.senders]
+        return self._added(title, flows, session.network, every_seconds, session.session_id, session.session_id)
+
+    def add_ends(
+        self, ends: dict[str, Any], title: str, network: str, every_seconds: float
+    ) -> tuple[Watch, WatchResult]:
+        """Read the path between two ends, and watch it. Raises `UsageError` where an end is not known."""
+        session_id = new_command_id(WATCH, self._clock.now())
+        probe = Watch(
+            id="new", title=title, flows=[], network=network, every_seconds=every_seconds, due_at=0, baseline=""
+        )
+        with workspace_lock(self._workspace.root):
+            execute = reads_through(self._open_shell(probe, session_id), f"ghost watch: {title}")
+            known = read_interfaces(execute)
+            if known.failed:
+                raise GhostError(f"the network interfaces could not be read ({'; '.join(known.failed.values())})")
+            flows = [WatchedFlow.of(sender) for sender in flows_of(known, ends)]
+            if not flows:
+                raise UsageError(f"{title}: an end is no machine, interface, address or DNS name that was read")
+            collect([flow.sender[0] for flow in flows], execute, known)
+            result = result_of("new", flows, self._paths(session_id), None)
+            watch = self._added(title, flows, network, every_seconds, session_id, None)
+            result = result.model_copy(update={"watch": watch.id})
+            save_result(self._paths(session_id), result)
+            self._end(watch.id, result)
+        return watch, result
+
+    def run(self, watch_id: str) -> WatchResult:
+        """Run a watch now. Raises `WorkspaceError` while another process works here, `UsageError` without the watch."""
+        with workspace_lock(self._workspace.root):
+            SafeExecShell.record_interrupted(self._workspace.audit_dir)
+            session_id = new_command_id(WATCH, self._clock.now())
+            with self.watches.changed(watch_id) as watch:
+                watch.begun(session_id)
+            result = self._result(watch, session_id)
+            self._end(watch_id, result)
+        self.ask_open()
+        return result
+
+    def run_due(self) -> WatchResult | None:
+        """Run the watch that has been due longest; None if none is due. Raises as `run` does."""
+        due = [watch for watch in self.watches.all() if watch.due_at <= self._now()]
+        return self.run(min(due, key=lambda watch: watch.due_at).id) if due else None
+
+    def ask_open(self) -> None:
+        """Ask about each drift that nobody was asked about."""
+        for watch in self.watches.all() if self._ask is not None else ():
+            for drift in watch.drifts:
+                if drift.query_id is None and self._ask is not None:
+                    query_id = self._ask(question_about(watch, drift), _reason(drift))
+                    with self.watches.changed(watch.id) as changed:
+                        for each in changed.drifts:
+                            if each.session_id == drift.session_id:
+                                each.query_id = query_id
+
+    # --- one run
+
+    def _result(self, watch: Watch, session_id: str) -> WatchResult:
+        """Return what a run found, written beside its records; not known where it could not be made."""
+        paths = self._paths(session_id)
+        before = self._paths(watch.baseline)
+        try:
+            path, _ = path_of(before, watch.flows)
+            snapshot = snapshot_of_reads(watch.baseline, before, watch.senders)
+            shell = self._open_shell(watch, session_id)
+            network = _read_again(snapshot, reads_through(shell, f"ghost watch {watch.id}: {watch.title}"))
+            result = with_reasons(result_of(watch.id, watch.flows, paths, before), network.failed)
+            if result.outcome == "drift":
+                changed_by = _changed_by(shell, path, path_of(paths, watch.flows)[0], snapshot.taken_at)
+                head = head_of(paths)
+                update = {"changed_by": changed_by, "head": head.as_dict() if head else None}
+                result = result.model_copy(update=update)
+            save_result(paths, result)
+        except GhostError as error:
+            why = one_line(str(error), 300)
+            return WatchResult(
+                watch=watch.id, session_id=session_id, outcome="not_known", why=why, flows=watch.flows, not_known=[why]
+            )
+        return result
+
+    def _end(self, watch_id: str, result: WatchResult) -> None:
+        run = WatchRun(session_id=result.session_id, at=self._now(), outcome=result.outcome, why=result.why)
+        with suppress(UsageError), self.watches.changed(watch_id) as watch:  # it may have been removed meanwhile
+            watch.ended(run, is_whole=result.is_whole)
+            if result.outcome == "drift" and result.compared_with is not None:
+                found = Drift(
+                    session_id=result.session_id,
+                    compared_with=result.compared_with,
+                    at=run.at,
+                    changes=result.changes,
+                    changed_by=result.changed_by,
+                )
+                watch.note(found)
+            kept = watch.kept_sessions
+            gone = [each for each in watch.runs if each.session_id not in kept]
+            gone = [each for each in gone if not _is_cited(self._workspace.audit_dir, each.session_id)]
+            for each in gone:
+                remove_run(self._paths(each.session_id))
+            watch.runs = [each for each in watch.runs if each not in gone]
+
+    def _added(
+        self,
+        title: str,
+        flows: list[WatchedFlow],
+        network: str,
+        every_seconds: float,
+        baseline: str,
+        investigation: str | None,
+    ) -> Watch:
+        return self.watches.add(
+            Watch(
+                id="new",
+                title=title,
+                flows=flows,
+                network=network,
+                investigation=investigation,
+                every_seconds=every_seconds,
+                due_at=self._now(),
+                baseline=baseline,
+            )
+        )
+
+    def _paths(self, session_id: str) -> SessionPaths:
+        return SessionPaths(self._workspace.audit_dir, session_id)
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def question_about(watch: Watch, drift: Drift) -> str:
+    """Return the question about a drift: the same for the same difference of the same watch."""
+    shown = [f"{each['flow']}: before {each['before']}; now {each['now']}." for each in drift.changes[:MAX_TOLD]]
+    more = [f"And {len(drift.changes) - MAX_TOLD} more."] if len(drift.changes) > MAX_TOLD else []
+    return " ".join([f"Watch {watch.id} found a changed path.", *shown, *more, INTENDED])
+
+
+def _reason(drift: Drift) -> str:
+    by = f"Changed: {'; '.join(drift.changed_by)}. " if drift.changed_by else "Who changed it is not known. "
+    return f"{by}Records: {drift.compared_with} before, {drift.session_id} now."
+
+
+def _read_again(snapshot: Snapshot, execute: Callable[[Read], Answer]) -> Network:
+    """Make the reads of a snapshot again, then those that the walks need now."""
+    network = Network()
+    for each in snapshot.reads:
+        network = absorb(network, each.read, execute(each.read))
+    return collect([flow for flow, _ in snapshot.senders], execute, network)
+
+
+def _changed_by(shell: Shell, before: KeptPath, now: KeptPath, since: str) -> list[str]:
+    """Return the changes of the path in the activity log since a moment, newest first; none where it cannot be read."""
+    response = shell.execute({"command": shlex.join(ACTIVITY_LOG), "reasoning": "The path changed: I read who did it."})
+    if response["status"] != "completed" or response["exit_code"] != 0:
+        return []
+    try:
+        rows = json.loads(whole_output(response))["changes"]
+        changes = newest_changes((row for row in rows if str(row.get("time")) >= since), _ids_of((before, now)))
+    except (RecordError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return [described_change(row) for row in changes[:MAX_CHANGED_BY]]
+
+
+def _ids_of(paths: Sequence[KeptPath]) -> frozenset[str]:
+    ids = (each for path in paths for walked in path.walks for each in met(path.network, walked))
+    return frozenset(key(each) for each in ids if "/providers/" in each.casefold())
+
+
+def remove_run(paths: SessionPaths) -> None:
+    """Remove the records of a run of a watch; what is no run's stays."""
+    if not paths.session_id.startswith(WATCH):
+        return
+    files: Iterable[Path] = (
+        *paths.audit_dir.glob(f"*_{paths.session_id}.*"),
+        *paths.outputs.glob(f"{paths.session_id}_*.txt"),
+    )
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def _is_cited(audit_dir: Path, session_id: str) -> bool:
+    """Return whether a report names a run."""
+    for report in audit_dir.glob("ghost_rca_*.json"):
+        with suppress(OSError):
+            if session_id in report.read_text(encoding="utf-8", errors="replace"):
+                return True
+    return False
