@@ -30,8 +30,9 @@ def scheduled(runs: WatchRuns, end_command: Callable[[], object], look_seconds: 
 
     def turns() -> None:
         with suppress(KeyboardInterrupt):  # the command that ran was ended
-            while not stop.wait(look_seconds):
+            while not stop.is_set():
                 _turn(runs)
+                stop.wait(look_seconds)
 
     thread = threading.Thread(target=turns, name="drift-watch", daemon=True)
     thread.start()

@@ -1,0 +1,103 @@
+"""`ghost watch` on a finished investigation of the lab: from the command line, and by the schedule beside a server."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+
+from ghost.cli.watch_commands import add, run, seconds_of, watching
+from ghost.config import Settings
+from ghost.errors import SessionError, UsageError
+from ghost.mind import Event, Kind
+from ghost.server import opened_engine
+from ghost.shell import SafeExecShell
+from tests.cli.test_commands import ghost
+from tests.lab import in_process
+
+BLOCK = (
+    "az network nsg rule create -g prod-rg --nsg-name cache-nsg -n other --priority 150 --access Deny "
+    "--destination-port-ranges 6379"
+)
+
+
+def change(root: Path, command: str) -> None:
+    (lab,) = (root / "lab").iterdir()
+    done = in_process.run_main("ghost.lab.programs.az", shlex.split(command)[1:], {"GHOST_LAB_DIR": str(lab)})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def investigated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("investigated")
+    words = ("investigate", "--lab", "blocked-port", "--brain", "offline")
+    done = ghost(*words, cwd=root, in_process=True, GHOST_LAB_SPEED="1000")
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+def test_a_drift_is_shown_asked_about_and_checked(investigated: Path) -> None:
+    def told(*words: str, status: int = 0) -> str:
+        done = ghost(*words, cwd=investigated, in_process=True)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+
+    watch = json.loads(told("watch", "add", "last", "--every", "1h", "--json"))
+    assert (watch["id"], watch["every_seconds"]) == ("w1", 3600)
+    assert "NO DRIFT: the path is as it was." in told("watch", "run", "w1")
+    change(investigated, BLOCK)
+    (found,) = json.loads(told("watch", "run", "--json", status=4))
+    shown = told("watch", "list")
+    assert "drift at " in shown
+    (question,) = json.loads(told("interrupts", "--json"))
+    assert question["question"].endswith("Was this intended?")
+    assert "other (priority 150" in question["question"]
+    assert f"drift:{found['session_id']}" in told("tasks")
+    assert "watch result" in told("audit", "verify", found["session_id"])
+    assert found["session_id"] in told("sessions")
+    assert found["session_id"] not in told("audit", "show", "last"), "a run of a watch is not the last session"
+    told("answer", question["id"], "yes, ticket 4711")
+    assert "drift:" not in told("tasks")
+    told("watch", "run")
+    assert "w1 is removed" in told("watch", "remove", "w1")
+    assert told("watch", "list").startswith("No path is watched")
+    assert "no watch 'w1'" in ghost("watch", "run", "w1", cwd=investigated).stderr
+
+
+def test_the_schedule_asks_beside_the_background_loop(investigated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SafeExecShell.__init__.__kwdefaults__, "runner", in_process.run)
+    settings = Settings(workspace=investigated)
+    add(["last"], None, "tcp", "15m", investigated, as_json=True)
+    change(investigated, BLOCK.replace("150", "140").replace("other", "third"))
+    events: list[Event] = []
+    with opened_engine(settings, investigated) as engine:
+        engine.subscribe(events.append)
+        with watching(settings, investigated, engine.interrupts):
+            deadline = time.monotonic() + 60
+            while not any(event.kind is Kind.INTERRUPT for event in events) and time.monotonic() < deadline:
+                time.sleep(0.05)
+        engine.tend()
+        assert any(task.id.startswith("drift:") for task, _ in engine.attention.top_k(5))
+    (asked,) = [event for event in events if event.kind is Kind.INTERRUPT]
+    assert "third (priority 140" in asked.data["question"]
+    records = (investigated / "audit").glob("shell_audit_watch_*.jsonl")
+    lines = [line for file in records for line in file.read_text().splitlines()]
+    assert {json.loads(line)["classification"] for line in lines} == {"SAFE"}
+
+
+def test_what_cannot_be_watched_is_refused(investigated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("15", "0m", "30s", "40d", "m"):
+        with pytest.raises(UsageError, match="from 1m to 30d"):
+            seconds_of(wrong)
+    with pytest.raises(UsageError, match="one destination port"):
+        add(["web-vm-01", "redis-cache-01"], None, "tcp", "15m", investigated, as_json=False)
+    with pytest.raises(UsageError, match="no path is watched"):
+        run(None, tmp_path, as_json=False)
+    with pytest.raises(SessionError, match="no session"):
+        add(["last"], None, "tcp", "15m", tmp_path, as_json=False)
+    monkeypatch.setenv("GHOST_PRIVATE", "1")
+    with pytest.raises(UsageError, match="private mode hides"):
+        run(None, investigated, as_json=False)
