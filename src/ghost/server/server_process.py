@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
