@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime, timedelta
+
 import pytest
 
-from ghost.agent import Evidence
-from ghost.agent.completion import settled_outcome
+from ghost.agent import Evidence, SessionPaths
+from ghost.agent.completion import bounded_confidence, settled_outcome
+from ghost.records import isoformat
 from tests.agent.conftest import SESSION, STATE, Bench, command, complete, hypothesis, turn
 
 ONE, TWO, THREE = (f"{SESSION}_{n:03d}" for n in (1, 2, 3))
@@ -80,6 +84,19 @@ def test_a_corrected_conclusion_stands_at_once(bench):
     assert [r["status"] for r in results] == ["error", "ok"]
     assert session.completion["confidence"] == "high"
     assert session.completion["confidence_bounds"] == []
+
+
+def test_with_old_records_of_an_earlier_session_no_conclusion_is_more_than_medium(bench):
+    _, session = concluded(bench, CONFIRMED, **HIGH, statements=[])
+    paths, earlier = session.paths(bench.root), SessionPaths(bench.root / "audit", "ghost_20251231_120000")
+    now = Evidence(paths.shell_audit)[THREE]["timestamp"]
+    for minutes, confidence in ((5, "high"), (15, "medium")):
+        then = datetime.fromisoformat(now) - timedelta(minutes=minutes)
+        earlier.shell_audit.write_text(
+            json.dumps({"audit_id": f"{earlier.session_id}_001", "timestamp": isoformat(then)})
+        )
+        paths.earlier_records.write_text(json.dumps({"session_id": earlier.session_id}))
+        assert bounded_confidence(session.completion, session, Evidence(paths.shell_audit))[0] == confidence
 
 
 CLEARED = [

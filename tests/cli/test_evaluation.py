@@ -46,6 +46,21 @@ def test_an_investigation_becomes_a_row_and_a_table_of_80_columns(tmp_path: Path
     assert list(tmp_path.glob("kept/eval-*/001/audit/ghost_rca_*.json"))
 
 
+def test_memory_halves_a_second_run_and_one_that_misleads_costs_next_to_nothing(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    done = run_ghost("eval", "blocked-port", "--memory", "--json", "-", cwd=tmp_path, environment=environment)
+    told = json.loads(done.stdout)
+    (effect,) = told["scenarios"]
+
+    assert done.returncode == 0, done.stderr
+    assert effect["worse"] == []
+    assert effect["second"]["seen_at"] < effect["first"]["seen_at"]
+    assert 2 * told["summary"]["commands_second"] <= told["summary"]["commands_first"]
+    assert (told["summary"]["misled"], told["summary"]["misled_same_verdict"]) == (1, 1)
+    assert max(map(len, done.stderr.splitlines())) <= 100
+
+
 def test_a_time_out_is_a_row_with_an_error_and_below_the_wanted_percentage(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

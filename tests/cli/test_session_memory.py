@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -42,8 +43,8 @@ def plant(directory: Path, finished: Finished) -> None:
 
 
 def verdict(report: dict) -> dict:
-    """All that a report concludes, without the numbers of its records, which follow the order of the walk."""
-    summary = re.sub(r"\bghost_\w+", "ID", report["summary"]["text"])
+    """All that a report concludes, without the ids of its records."""
+    summary = re.sub(r" \(records? [^)]*\)", "", report["summary"]["text"])
     return {
         "summary": summary,
         "supported": report["summary"]["supported"],
@@ -99,15 +100,63 @@ def test_no_memory_holds_what_a_command_printed(untold: tuple[Path, dict, str]) 
     assert [line for line in lines if line.encode() in file] == []
 
 
-def test_the_next_one_is_shown_the_first_before_it_begins_and_comes_to_the_same(
-    untold: tuple[Path, dict, str],
+@pytest.fixture(scope="module")
+def told(untold: tuple[Path, dict, str]) -> tuple[Path, dict, str]:
+    """The second investigation of the same."""
+    directory, *_ = untold
+    return (directory, *investigate(directory))
+
+
+def verified(directory: Path, session: str) -> tuple[int, str]:
+    done = run_ghost("audit", "verify", session, cwd=directory, environment=dict(os.environ))
+    return done.returncode, done.stdout
+
+
+def test_the_next_one_reads_the_fault_anew_and_takes_the_rest_from_the_records_of_the_first(
+    untold: tuple[Path, dict, str], told: tuple[Path, dict, str]
 ) -> None:
-    directory, first, _ = untold
-    report, screen = investigate(directory)
+    (directory, first, _), (_, report, screen) = untold, told
     assert "Memory (1 earlier, not evidence" in screen
-    assert screen.index("settled by: az network") < screen.index("I read the network interfaces")
+    settled = "settled by: az network watcher test-ip-flow"
+    assert screen.index(settled) < screen.index("I read what that rested on anew")
     assert verdict(report) == verdict(first)
     assert "mem:" not in json.dumps(report)
+    assert 2 * len(report["evidence"]) <= len(first["evidence"])
+
+    own, old = report["session_id"], first["session_id"]
+    assert all(audit_id.startswith(own) for cause in report["causes"] for audit_id in cause["audit_ids"])
+    notes = {row["layer"]: row["note"] for row in report["coverage"]}
+    assert f"(as of {first['generated'][:10]}, {old}_" in notes["vm_state"]
+    assert "as of" not in notes["nsg_inbound"]
+    assert any(f"rests on records of {old}" in note and "--fresh" in note for note in report["advisories"])
+    markdown = (directory / "audit" / f"ghost_rca_{own}.md").read_text()
+    assert f" {old}_004 |" in markdown  # not as #004, which is another record of this session
+    status, checks = verified(directory, own)
+    assert (status, f"OK    earlier records: 9 records of {old}" in checks) == (0, True)
+
+
+def test_an_earlier_session_that_was_changed_is_not_used_and_what_rested_on_it_fails(
+    untold: tuple[Path, dict, str], told: tuple[Path, dict, str], tmp_path: Path
+) -> None:
+    (directory, first, _), (_, second, _) = untold, told
+    shutil.copytree(directory, tmp_path, dirs_exist_ok=True)
+    audit = tmp_path / "audit" / f"shell_audit_{first['session_id']}.jsonl"
+    audit.write_text(audit.read_text().replace("VM running", "VM stopped", 1))
+    status, checks = verified(tmp_path, second["session_id"])
+    assert (status, "FAIL  earlier records" in checks) == (1, True)
+
+    report, screen = investigate(tmp_path)
+    assert "Memory (" in screen
+    assert len(report["evidence"]) == len(first["evidence"])
+    assert verdict(report) == verdict(first)
+    assert first["session_id"] not in json.dumps(report)
+
+
+def test_fresh_asks_no_memory(untold: tuple[Path, dict, str], told: tuple[Path, dict, str], tmp_path: Path) -> None:
+    shutil.copytree(told[0], tmp_path, dirs_exist_ok=True)
+    report, screen = investigate(tmp_path, "--fresh")
+    assert "Memory (" not in screen
+    assert len(report["evidence"]) == len(untold[1]["evidence"])
 
 
 def test_a_misleading_memory_changes_no_verdict(untold: tuple[Path, dict, str], tmp_path: Path) -> None:

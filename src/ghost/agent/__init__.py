@@ -5,6 +5,7 @@ Starts no program and reads no capture: both go through the shell and the orches
 
 from ghost.agent.answers import ANSWER_PROMPT, DO_NOT_SAY, Answer, SessionRecords, ask_model, look_up
 from ghost.agent.audit_evidence import Evidence, tag_of
+from ghost.agent.earlier_sessions import earlier_session
 from ghost.agent.fixes import Fix, Sender, Step, drift, fix_of, judged, steps_for, with_changes
 from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
@@ -77,6 +78,7 @@ __all__ = [
     "ask_model",
     "choose_and_clean",
     "drift",
+    "earlier_session",
     "files_of",
     "find_orphans",
     "finished",

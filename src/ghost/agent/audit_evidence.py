@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from ghost.agent.session import SessionPaths
 from ghost.errors import RecordError
-from ghost.records import parse_record, read_lines
+from ghost.policy import load_policy
+from ghost.records import parse_record, read_json, read_lines
 from ghost.shell import TopologyAnonymizer, printed_output, recorded_output
 
 Context = Literal["[LOCAL]", "[CLOUD]"]
@@ -52,15 +55,32 @@ def tag_of(record: Mapping[str, Any]) -> Tag:
     return Tag("[LOCAL]", 3 if program in _PROBES else 4)
 
 
+@dataclass(frozen=True)
+class Ages:
+    """Of records that stand for reads of a later session."""
+
+    usable_days: float
+    fresh_minutes: float
+
+
+@cache
+def ages() -> Ages:
+    return load_policy(__file__, "record_ages.toml", Ages)
+
+
 class Evidence(Mapping[str, dict[str, Any]]):
     """The audit records of one session by audit id, in the order they were written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._mapping_path = SessionPaths(path.parent, path.stem.removeprefix("shell_audit_")).anonymization_map
+        self.session_id = path.stem.removeprefix("shell_audit_")
+        paths = SessionPaths(path.parent, self.session_id)
+        self._mapping_path, self._earlier_path = paths.anonymization_map, paths.earlier_records
         self._mapping: TopologyAnonymizer | None = None
         self._read_to = self._lines = 0
         self._records: dict[str, dict[str, Any]] = {}
+        self.earlier: Evidence | None = None
+        """Of a session whose records stand for reads of this one: they can be cited, and are none of its own."""
         self.broken_lines: list[int] = []
         self.repeated: list[str] = []
         """Ids that occur more than once in the file. The shell writes each id once; the first record counts."""
@@ -82,10 +102,29 @@ class Evidence(Mapping[str, dict[str, Any]]):
                 self.repeated.append(audit_id)
             elif record.get("audit_id"):
                 self._records[audit_id] = record
+        if self.earlier is None and self._earlier_path.exists():
+            with suppress(RecordError):
+                told = read_json(self._earlier_path)
+                self.earlier = Evidence(SessionPaths(self._path.parent, str(told["session_id"])).shell_audit)
         return self
 
     def __getitem__(self, audit_id: str) -> dict[str, Any]:
-        return self._records[audit_id]
+        """Return a record of the session, or of the earlier one that stands for it."""
+        if audit_id in self._records or self.earlier is None:
+            return self._records[audit_id]
+        return self.earlier[audit_id]
+
+    def since_earlier(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield all that can be cited, oldest first."""
+        if self.earlier is not None:
+            yield from self.earlier.items()
+        yield from self._records.items()
+
+    def dated(self, audit_ids: Iterable[str]) -> str:
+        """Return ` (as of 2026-11-28, ghost_..._004)` for records of the earlier session; empty without one."""
+        old = [each for each in audit_ids if each not in self._records and each in self]
+        days = sorted({str(self[each]["timestamp"])[:10] for each in old})
+        return f" (as of {' and '.join(days)}, {', '.join(old)})" if old else ""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._records)
@@ -93,12 +132,18 @@ class Evidence(Mapping[str, dict[str, Any]]):
     def __len__(self) -> int:
         return len(self._records)
 
+    def minutes_since_earlier(self) -> float:
+        """Return the minutes between the last record of the earlier session and the last of this one; 0 without one."""
+        last = [list(each.values())[-1:] for each in (self.earlier or {}, self._records)]
+        then, now = (datetime.fromisoformat(record["timestamp"]) for records in last for record in records)
+        return (now - then).total_seconds() / 60
+
     def whole_output(self, audit_id: str) -> str:
         """Return all that a command printed, of which its record may show a part.
 
         Raises `RecordError` with the reason if it is not on record or was changed.
         """
-        return recorded_output(self._records[audit_id], self._path.parent)
+        return recorded_output(self[audit_id], self._path.parent)
 
     def real_output(self, audit_id: str) -> str | None:
         """Return all that a command printed, with the real values behind placeholders, for code of this process.
@@ -106,7 +151,7 @@ class Evidence(Mapping[str, dict[str, Any]]):
         None where it did not end by itself, or a part is not on record.
         """
         with suppress(KeyError, RecordError):
-            return self.restored(printed_output(self._records[audit_id], self._path.parent))
+            return self.restored(printed_output(self[audit_id], self._path.parent))
         return None
 
     def restored(self, text: str) -> str:
@@ -138,7 +183,7 @@ class Evidence(Mapping[str, dict[str, Any]]):
         """
         found = []
         for audit_id in audit_ids:
-            record = self._records.get(audit_id)
+            record = self.get(audit_id)
             if record is None:
                 found.append(f"{audit_id} is not an audit record of this session")
             elif record.get("status") == "denied":

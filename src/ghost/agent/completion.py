@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from ghost.agent.audit_evidence import Evidence, cited_ids, tag_of
+from ghost.agent.audit_evidence import Evidence, ages, cited_ids, tag_of
 from ghost.agent.facts import UNCITED, Proof, proofs_of
 from ghost.agent.hypotheses import State
 from ghost.agent.session import Session
@@ -112,6 +112,9 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
         bounds.append(("low", f"{', '.join(sorted(untested))} could not be verified"))
     elif denied:
         bounds.append(("medium", f"{', '.join(sorted(denied))} could not be verified"))
+    if evidence.earlier is not None and (old := evidence.minutes_since_earlier()) > ages().fresh_minutes:
+        why = f"the rest of the path rests on records of an earlier session, read {old:.0f} minutes before"
+        bounds.append(("medium", why))
     if contradicted:
         bounds.append(("medium", f"contradicting results of {', '.join(sorted(contradicted))} are not resolved"))
     return bounds

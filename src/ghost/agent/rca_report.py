@@ -143,7 +143,7 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "causes": judged_causes(completion, session, evidence),
         "summary": summary.as_dict(),
         "statements": [statement.as_dict() for statement in statements],
-        "coverage": _coverage(completion.get("coverage") or [], proofs),
+        "coverage": _coverage(completion.get("coverage") or [], proofs, evidence),
         "hypotheses": [h.model_dump(mode="json") for h in session.hypothesis_log],
         "conflicts": [c.model_dump(mode="json") for c in session.evidence_conflicts],
         "recommended_actions": [action["text"] for action in actions],
@@ -162,17 +162,19 @@ def _statement(
     words: str, audit_ids: list[str], evidence: Evidence, found: list[str], facts: Sequence[dict[str, str]] = ()
 ) -> Statement:
     unique = tuple(dict.fromkeys(audit_ids))
+    words += evidence.dated(unique)
     problems = dict.fromkeys([*evidence.problems(unique), *(each for each in found if each != UNCITED)])
     return Statement(words, unique, tuple(problems), tuple(facts))
 
 
-def _coverage(stated: list[dict[str, Any]], proofs: Proofs) -> list[dict[str, Any]]:
+def _coverage(stated: list[dict[str, Any]], proofs: Proofs, evidence: Evidence) -> list[dict[str, Any]]:
     """Return one row for each layer. A layer that is cleared or at fault without a usable record is not verified."""
     by_layer = {str(row.get("layer")): row for row in stated}
     rows = []
     for layer in [*LAYERS, *(name for name in by_layer if name not in LAYERS)]:
         row = by_layer.get(layer, {"status": "not_verified", "audit_ids": [], "note": "not checked"})
-        status, audit_ids, note = row["status"], list(row.get("audit_ids", [])), str(row.get("note", ""))
+        status, audit_ids = row["status"], list(row.get("audit_ids", []))
+        note = f"{row.get('note', '')}{evidence.dated(audit_ids)}"
         if status != "not_verified" and proofs.coverage_problems(row):
             note = f"claimed {status} without usable evidence. {note}".strip()
             status = "not_verified"
@@ -283,6 +285,11 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
         ]
         if remaining and capture.task.get("cleanup_status") in {"partial", "pending"}:
             notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(remaining)}")
+    if evidence.earlier is not None:
+        notes.append(
+            f"The fault was read anew; what is marked (as of ...) rests on records of {evidence.earlier.session_id}. "
+            "To read all of it now: ghost investigate --fresh with the same symptom."
+        )
     if bounds := (session.completion or {}).get("confidence_bounds"):
         notes.append(f"The confidence was lowered: {'; '.join(bounds)}.")
     if session.read_only:

@@ -93,6 +93,8 @@ class Session(BaseModel):
     is_resume: bool = False
     startup_audit_ids: list[str] = Field(default_factory=list)
     """Records of commands that each start runs by itself; they confirm nothing."""
+    earlier_records: dict[str, Any] | None = None
+    """The content of the file of that name: the session whose records stand for reads, and their head."""
     completion: dict[str, Any] | None = None
     """The arguments of `complete_investigation`, once it was called."""
     returned_conclusions: int = 0
@@ -172,6 +174,11 @@ class SessionPaths:
     def watch_result(self) -> Path:
         """Of a run of a watch: what it found."""
         return self.audit_dir / f"watch_result_{self.session_id}.json"
+
+    @property
+    def earlier_records(self) -> Path:
+        """Present where records of an earlier session stand for reads of this one: which session, up to which head."""
+        return self.audit_dir / f"earlier_records_{self.session_id}.json"
 
     @property
     def report(self) -> Path:

@@ -317,6 +317,12 @@ class ReadCapture(CheckPath):
     machine: str = Field(min_length=1, max_length=300, description="Where it was captured.")
 
 
+class UseEarlierRecords(_Arguments):
+    """Let records of an earlier session stand for reads: for the offline brain, which has seen its fault again."""
+
+    session_id: Id
+
+
 ARGUMENTS: Final[dict[str, type[_Arguments]]] = {
     "find_ends": FindEnds,
     "check_path": CheckPath,
@@ -332,6 +338,7 @@ ARGUMENTS: Final[dict[str, type[_Arguments]]] = {
     "cleanup_task": CleanupTask,
     "manage_hypotheses": ManageHypotheses,
     "complete_investigation": CompleteInvestigation,
+    "use_earlier_records": UseEarlierRecords,
 }
 
 
@@ -343,7 +350,7 @@ def tool_declarations(context_tokens: int = SMALL_CONTEXT) -> list[ToolDeclarati
     """Return name, description and parameters of each tool, as a JSON schema that every provider accepts: no `$defs`,
     no `anyOf` with null, no titles.
     """
-    left_out = CHECKS[2:] if context_tokens < SMALL_CONTEXT else ()
+    left_out = ("use_earlier_records", *(CHECKS[2:] if context_tokens < SMALL_CONTEXT else ()))
     return [
         ToolDeclaration(name, " ".join((arguments.__doc__ or "").split()), _plain(arguments.model_json_schema()))
         for name, arguments in ARGUMENTS.items()

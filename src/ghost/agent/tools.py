@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
@@ -20,7 +21,7 @@ from ghost.agent.conflicts import possible_conflicts
 from ghost.agent.denials import pivot_of, was_denied
 from ghost.agent.facts import CHANGES_NO_NETWORK, proofs_of
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
-from ghost.agent.session import MeantTraffic, Session
+from ghost.agent.session import MeantTraffic, Session, SessionPaths
 from ghost.agent.tool_arguments import (
     ARGUMENTS,
     CancelTask,
@@ -32,11 +33,12 @@ from ghost.agent.tool_arguments import (
     FindEnds,
     ManageHypotheses,
     RunShellCmd,
+    UseEarlierRecords,
 )
 from ghost.agent.turns import with_real_values
 from ghost.brain import CHECKS, Checks, ToolCall, ToolResult
 from ghost.errors import RecordError
-from ghost.records import Clock
+from ghost.records import Clock, verify, write_json
 from ghost.shell import READ_ONLY, printed_output
 from ghost.text import map_text
 
@@ -105,6 +107,7 @@ class Tools:
             "cleanup_task": self._cleanup_task,
             "manage_hypotheses": self._manage_hypotheses,
             "complete_investigation": self._complete_investigation,
+            "use_earlier_records": self._use_earlier_records,
         }
 
     def reads_together(self, calls: Sequence[ToolCall]) -> int:
@@ -323,6 +326,17 @@ class Tools:
             raise IllegalHypothesisChange(
                 "evidence_unusable", f"{request.action} {request.id!r}: {'; '.join(problems)}"
             )
+
+    def _use_earlier_records(self, request: UseEarlierRecords) -> dict[str, Any]:
+        """Put on record which session's records stand for reads. A model reads all by itself."""
+        if self._session.prompt_sha256 is not None or self._session.earlier_records is not None:
+            return {"status": "error", "error": "not_allowed", "message": "records of earlier sessions cannot be used"}
+        paths = SessionPaths(Path(self._session.audit_dir), self._session.session_id)
+        head = verify(SessionPaths(paths.audit_dir, request.session_id).shell_audit, None).head
+        used = {"session_id": request.session_id, "head": head.as_dict()}
+        self._session.earlier_records = used
+        write_json(paths.earlier_records, used)
+        return {"status": "ok", **used}
 
     def _complete_investigation(self, request: CompleteInvestigation) -> dict[str, Any]:
         if self._session.prompt_sha256 is not None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ghost.agent.audit_evidence import Evidence
 from ghost.brain import (
+    EarlierSession,
     MemoryNote,
     Message,
     ResumeNote,
@@ -65,7 +66,8 @@ class TurnLog:
         self._log.append({"kind": "resume", "text": note.text})
 
     def memory(self, note: MemoryNote) -> None:
-        self._log.append({"kind": "memory", "text": self.written(note.text), "layers": list(note.layers)})
+        record = {"kind": "memory", "text": self.written(note.text), "layers": list(note.layers)}
+        self._log.append({**record, **({"earlier": note.earlier.session_id} if note.earlier else {})})
 
     def turn(self, number: int, turn: Turn) -> None:
         calls = [{"id": call.id, "name": call.name, "arguments": self.arguments(call)} for call in turn.tool_calls]
@@ -132,7 +134,13 @@ def _user(record: Mapping[str, Any]) -> UserMessage:
     return UserMessage(str(record.get("text", "")), StatedEnds(**record.get("stated", {})))
 
 
-def read_conversation(path: Path, audit: Evidence) -> tuple[list[Message], list[ToolCall], int]:
+Earlier = Callable[[str], EarlierSession | None]
+"""Return a session that memory named, if its records still hold."""
+
+
+def read_conversation(
+    path: Path, audit: Evidence, earlier: Earlier = lambda _: None
+) -> tuple[list[Message], list[ToolCall], int]:
     """Return the conversation in `path`, the open calls of its last turn, and the number of turns.
 
     Outputs are those of the shell's records in `audit`, and what was said holds the real values behind placeholders of
@@ -143,7 +151,7 @@ def read_conversation(path: Path, audit: Evidence) -> tuple[list[Message], list[
     open_calls: list[ToolCall] = []
     results: list[ToolResult] = []
     turns = 0
-    for message in _messages(records, audit):
+    for message in _messages(records, audit, earlier):
         if isinstance(message, ToolResult):
             open_calls = [call for call in open_calls if call.id != message.call_id]
             results.append(message)
@@ -161,7 +169,7 @@ def read_conversation(path: Path, audit: Evidence) -> tuple[list[Message], list[
 
 
 def _messages(
-    records: list[dict[str, Any]], audit: Evidence
+    records: list[dict[str, Any]], audit: Evidence, earlier: Earlier
 ) -> Iterator[UserMessage | ResumeNote | MemoryNote | Turn | ToolResult]:
     def real(value: Any) -> Any:
         return map_text(value, audit.restored)
@@ -173,7 +181,8 @@ def _messages(
             case "resume":
                 yield ResumeNote(str(record.get("text", "")))
             case "memory":
-                yield MemoryNote(str(record.get("text", "")), tuple(map(str, record.get("layers", []))))
+                named = earlier(str(record["earlier"])) if "earlier" in record else None
+                yield MemoryNote(str(record.get("text", "")), tuple(map(str, record.get("layers", []))), named)
             case "turn":
                 calls = tuple(ToolCall(c["id"], c["name"], real(c["arguments"])) for c in record.get("tool_calls", []))
                 yield Turn(real(record.get("text", "")), calls, Usage(**record.get("usage", {})), record.get("state"))
@@ -198,4 +207,9 @@ def _result(record: dict[str, Any], audit: Evidence) -> dict[str, Any]:
             "message": f"the audit record {audit_id} is missing: run the command again",
             **kept,
         }
-    return {**{key: evidence.get(key) for key in _FROM_AUDIT}, **kept}
+    return {**recorded_result(evidence), **kept}
+
+
+def recorded_result(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `run_shell_cmd` told of a command, from its audit record."""
+    return {key: record.get(key) for key in _FROM_AUDIT}

@@ -58,7 +58,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         checks.append(
             Check("audit ids", "each once", tuple(f"{i} occurs more than once in the audit" for i in repeated))
         )
-    checks += _whole_outputs(paths)
+    checks += [*_whole_outputs(paths), *_earlier_records(session, paths)]
     if session.integrity_warning:
         checks.append(Check("history", "of the session", (session.integrity_warning,)))
     if session.rca_report_path is not None:
@@ -157,6 +157,26 @@ def _whole_outputs(paths: SessionPaths) -> list[Check]:
     notes += [f"{plural(len(cut) - len(kept), 'cut output')} without one"] if len(cut) > len(kept) else []
     notes += [f"of no record: {', '.join(without_record)}"] if without_record else []
     return [Check("whole outputs", "; ".join(notes), tuple(problems))] if cut or without_record else []
+
+
+def _earlier_records(session: Session, paths: SessionPaths) -> Iterator[Check]:
+    """Check the records of the earlier session that stand for reads of this one: still the same, and whole."""
+    told = session.earlier_records
+    if told is None and not paths.earlier_records.exists():
+        return
+    try:
+        same = read_json(paths.earlier_records) == told
+    except (FileNotFoundError, RecordError):
+        same = False
+    problems = () if same else (f"{paths.earlier_records.name} is not what the session file says",)
+    if told is None:
+        yield Check("earlier records", "of another session", problems)
+        return
+    earlier = SessionPaths(paths.audit_dir, str(told["session_id"]))
+    result = verify(earlier.shell_audit, Head.from_dict(told["head"]))
+    outputs = (problem for check in _whole_outputs(earlier) for problem in check.problems)
+    detail = f"{plural(result.head.count, 'record')} of {earlier.session_id}"
+    yield Check("earlier records", detail, (*problems, *result.errors, *outputs))
 
 
 def _report_files(session: Session, paths: SessionPaths) -> Check:

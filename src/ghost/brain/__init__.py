@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ghost.brain.conversation import (
     Brain,
+    EarlierSession,
     MemoryNote,
     Message,
     ResumeNote,
@@ -34,6 +35,7 @@ __all__ = [
     "CHECKS",
     "Brain",
     "Checks",
+    "EarlierSession",
     "MemoryNote",
     "Message",
     "OfflineBrain",

@@ -45,12 +45,30 @@ class ResumeNote:
 
 
 @dataclass(frozen=True)
+class EarlierSession:
+    """A finished session of the same network whose records hold.
+
+    They count for nothing until what its causes rest on was read anew, and the causes were seen in it.
+    """
+
+    session_id: str
+    ended: str
+    """`2026-11-28T07:12:00.000Z`."""
+    causes: tuple[dict[str, Any], ...]
+    """Those of its report that the records support: kind, resource, rule, direction."""
+    results: dict[str, dict[str, Any]] = field(repr=False, compare=False)
+    """By command: what `run_shell_cmd` returned, with `real_output`."""
+
+
+@dataclass(frozen=True)
 class MemoryNote:
     """Results of earlier investigations as hints: where to look first, never citable."""
 
     text: str
     layers: tuple[str, ...] = ()
     """Layers of the path that were at fault, most similar investigation first."""
+    earlier: EarlierSession | None = None
+    """The most similar one, if it found a cause and its records are at hand."""
 
 
 @dataclass(frozen=True)

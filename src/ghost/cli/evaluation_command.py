@@ -17,7 +17,7 @@ from typing import Final
 from ghost.agent import Evidence, Workspace, load_session, read_conversation
 from ghost.brain import Turn
 from ghost.cli.brain_choice import Wish, choose_brain
-from ghost.cli.evaluation_table import show_beside, show_results, verdict_on
+from ghost.cli.evaluation_table import show_beside, show_memory, show_results, verdict_on, verdict_on_memory
 from ghost.cli.investigation_command import INCONCLUSIVE
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
@@ -26,15 +26,20 @@ from ghost.lab import (
     GHOST,
     Case,
     Job,
+    MemoryEffect,
+    Remembered,
     Row,
     class_of,
+    effects_as_json,
     load_case,
+    remembered,
     results_as_json,
     run_side_by_side,
     scenario_names,
     score,
     summary,
     tape_names,
+    write_stopped,
 )
 from ghost.records import private_dir, read_json, write_json
 from ghost.text import did_you_mean, visible
@@ -58,6 +63,8 @@ class Evaluation:
     fail_under: float | None
     keep_in: Path | None
     """Where sessions and reports are kept; None to delete them."""
+    memory: bool = False
+    """Measure what memory does to a second run, and one that misleads."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ class Run:
 def evaluate(evaluation: Evaluation) -> int:
     """Run all investigations. Returns the exit status; after Ctrl-C, shows what is done and raises it again."""
     settings, runs = Settings(), list(_runs(evaluation))
+    if evaluation.memory:
+        return _evaluate_memory(evaluation, settings, runs)
     rows: dict[int, Row] = {}
     interrupted: KeyboardInterrupt | None = None
     with _directory(evaluation.keep_in) as directory:
@@ -86,7 +95,9 @@ def evaluate(evaluation: Evaluation) -> int:
             runs += [replace(run, offline=True) for run in runs if run.repeat == 1]
         _write(evaluation.json_file, brain, [], [])
         try:
-            with contextlib.closing(_investigated(runs, evaluation, settings, directory)) as investigated:
+            # no name of a scenario in a path, which may tell a brain the cause
+            places = [directory / f"{number:03}" for number in range(1, len(runs) + 1)]
+            with contextlib.closing(_investigated(runs, places, evaluation, settings)) as investigated:
                 for number, row in investigated:
                     rows[number] = row
                     of = f" ({OFFLINE})" if runs[number].offline else ""
@@ -109,6 +120,49 @@ def evaluate(evaluation: Evaluation) -> int:
     return int(evaluation.fail_under is not None and (right is None or right < evaluation.fail_under))
 
 
+def _evaluate_memory(evaluation: Evaluation, settings: Settings, runs: Sequence[Run]) -> int:
+    """Run each twice in one memory, and once in one that misleads. Returns the exit status: 1 if any is worse."""
+    effects: list[MemoryEffect] = []
+    with _directory(evaluation.keep_in) as directory:
+        for number, run in enumerate(runs, 1):
+            told = _with_memory(run, directory / f"{number:03}", evaluation, settings)
+            effects.append(told)
+            to_stderr().print(f"[{number}/{len(runs)}] {verdict_on_memory(told)}", markup=False)
+            if evaluation.json_file not in (None, STDOUT):
+                write_json(evaluation.json_file.absolute(), effects_as_json(effects))
+    if evaluation.json_file == STDOUT:
+        print(json.dumps(effects_as_json(effects), indent=2))
+    show_memory(to_stderr() if evaluation.json_file == STDOUT else to_stdout(), effects)
+    return int(any(effect.worse for effect in effects))
+
+
+def _with_memory(run: Run, place: Path, evaluation: Evaluation, settings: Settings) -> MemoryEffect:
+    """Run a scenario twice in one workspace; and once where the workspace remembers another fault of that network."""
+
+    def at_once(*each: tuple[Run, Path]) -> list[Remembered]:
+        made = dict(_investigated([run for run, _ in each], [place for _, place in each], evaluation, settings))
+        return [_remembered(made[number], place) for number, (_, place) in enumerate(each)]
+
+    file = place / "world" / f"{run.scenario.name}.toml"
+    stopped = write_stopped(run.file, file)
+    steps = [(run, place / "first")]
+    if stopped:
+        steps.append((replace(run, file=str(file)), place / "other"))
+    first, *_ = at_once(*steps)
+    second, *misled = at_once(*[(run, path) for _, path in steps])
+    return MemoryEffect(run.scenario.name, class_of(run.scenario), first, second, misled[0] if misled else None)
+
+
+def _remembered(row: Row, place: Path) -> Remembered:
+    workspace = Workspace(place)
+    try:
+        session, _ = load_session(workspace.session_file)
+        report = read_json(session.paths(place).report_json)
+    except (SessionError, RecordError, OSError):
+        report = {}
+    return remembered(row, report)
+
+
 def _in_order(rows: dict[int, Row], runs: Sequence[Run]) -> tuple[list[Row], list[Row]]:
     """Return the rows of the brain that is measured, and those of the offline brain beside it."""
     ordered = [(runs[number].offline, row) for number, row in sorted(rows.items())]
@@ -116,13 +170,10 @@ def _in_order(rows: dict[int, Row], runs: Sequence[Run]) -> tuple[list[Row], lis
 
 
 def _investigated(
-    runs: Sequence[Run], evaluation: Evaluation, settings: Settings, directory: Path
+    runs: Sequence[Run], places: Sequence[Path], evaluation: Evaluation, settings: Settings
 ) -> Generator[tuple[int, Row]]:
-    """Yield the number and the row of each run as it ends."""
-    jobs = [
-        Job(_words(run, evaluation.wish), directory / f"{number:03}")  # no name, which may tell a brain the cause
-        for number, run in enumerate(runs, 1)
-    ]
+    """Yield the number and the row of each run as it ends. `places`: the directories they run in."""
+    jobs = [Job(_words(run, evaluation.wish), place) for run, place in zip(runs, places, strict=True)]
     inherited = {**os.environ, **settings.as_environment()}
     environment = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}
     limit = evaluation.timeout_seconds

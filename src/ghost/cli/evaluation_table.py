@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Console as Rich
 from rich.table import Table
 
-from ghost.lab import COUNTS, Row, summary, worse_than
+from ghost.lab import COUNTS, MemoryEffect, Row, memory_sums, summary, worse_than
 from ghost.text import plural, visible
 
 COLUMNS: Final = ("right", "%", "faults", "false", "err", "calls", "appr", "qs", "turns", "tokens", "s")
@@ -68,6 +68,45 @@ def show_beside(rich: Rich, brain: str, rows: Sequence[Row], offline: Sequence[R
     rich.print(f"Worse than offline: {len(worse) or 'none'}{':' if worse else '.'}")
     for row, other in worse:
         rich.print(f"  {verdict_on(row)}\n      offline: {verdict_on(other).partition(': ')[2]}", markup=False)
+
+
+def show_memory(rich: Rich, effects: Sequence[MemoryEffect]) -> None:
+    """Print what memory did: commands of first and second runs by class, and where anything is worse."""
+    rich.print("\nOf scenarios in which the first run finds a cause: commands until a cause is seen, and in all;")
+    rich.print(
+        "approvals asked; scenarios with at most half the commands. misled: commands more, in all and at most.\n"
+    )
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in ("class", "found", "seen", "then", "all", "then", "appr", "then", "half", "misled", "most"):
+        table.add_column(column, justify="left" if column == "class" else "right", no_wrap=True)
+    for group in sorted({effect.group for effect in effects}):
+        table.add_row(group.replace("_", " "), *_memory_cells([each for each in effects if each.group == group]))
+    table.add_section()
+    table.add_row("total", *_memory_cells(effects))
+    rich.print(table, soft_wrap=False)
+    sums = memory_sums(effects)
+    rich.print(
+        f"\nThe second run: same cause {sums['same_cause']}, same coverage {sums['same_coverage']} of "
+        f"{sums['scenarios']}. Misled: same verdict {sums['misled_same_verdict']} of {sums['misled']}."
+    )
+    worse = [effect for effect in effects if effect.worse]
+    rich.print(f"Worse: {len(worse) or 'none'}{':' if worse else '.'}")
+    for effect in worse:
+        rich.print(f"  {verdict_on_memory(effect)}", markup=False)
+
+
+def verdict_on_memory(effect: MemoryEffect) -> str:
+    """Return one line about what memory did to a scenario."""
+    runs = [effect.first, effect.second, *([effect.misled] if effect.misled else [])]
+    counts = ", ".join(str(run.row.commands) for run in runs)
+    return f"{visible(effect.name)}: {counts} commands; {visible('; '.join(effect.worse)) or 'as it should be'}"
+
+
+def _memory_cells(effects: Sequence[MemoryEffect]) -> list[str]:
+    sums = memory_sums(effects)
+    counts = [f"{sums[f'{name}_{run}']}" for name in ("seen_at", "commands", "asked") for run in ("first", "second")]
+    half = f"{sums['at_most_half']}/{sums['causes_found']}"
+    return [str(sums["causes_found"]), *counts, half, str(sums["misled_commands_more"]), str(sums["misled_most_more"])]
 
 
 def _table(first: str) -> Table:

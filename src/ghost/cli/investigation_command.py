@@ -23,13 +23,14 @@ from ghost.agent import (
     TurnLog,
     WaitingRoom,
     Workspace,
+    earlier_session,
     find_orphans,
     fix_of,
     read_conversation,
     without_secrets,
     write_report,
 )
-from ghost.brain import Message, StatedEnds, ToolCall, Turn, Usage
+from ghost.brain import EarlierSession, Message, StatedEnds, ToolCall, Turn, Usage
 from ghost.cli.approvals import Gate, TerminalGate, gate_of
 from ghost.cli.az_access import check_access
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
@@ -80,6 +81,8 @@ class Request:
     as_events: bool = False
     """A line on standard output for each event, as it happens."""
     stated: StatedEnds = NOTHING_STATED
+    fresh: bool = False
+    """Memory is not asked."""
     read_only: bool = False
     """What would ask for an approval is refused."""
     approve_each: bool = False
@@ -236,7 +239,8 @@ class _Run:
             if not conversation:
                 symptom = self.session.symptom = self.session.symptom or hide(self._asked_symptom())
                 investigation.save()  # before memory is asked, which takes its time
-                investigation.begin(symptom, memory.hints(symptom, self.session.network) if memory else None)
+                asked = None if self.request.fresh else memory
+                investigation.begin(symptom, asked.hints(symptom, self.session.network) if asked else None)
             elif self.session.completion is None:
                 investigation.resume()
             investigation.run()
@@ -330,7 +334,7 @@ class _Run:
     def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
         if not self.paths.turns.exists():
             return [], []
-        messages, unanswered, turns = read_conversation(self.paths.turns, self._evidence())
+        messages, unanswered, turns = read_conversation(self.paths.turns, self._evidence(), self._earlier)
         self.session.turn_count = turns
         return messages, unanswered
 
@@ -345,7 +349,14 @@ class _Run:
         return without_secrets(typed)
 
     def _memory(self) -> SessionMemory:
-        return SessionMemory(self.settings, self.workspace.root, self.narration, option_of(self.workspace.root))
+        option = option_of(self.workspace.root)
+        return SessionMemory(self.settings, self.workspace.root, self.narration, option, self._earlier)
+
+    def _earlier(self, session_id: str) -> EarlierSession | None:
+        """Return a session whose records may stand for reads of this one; a model reads all by itself."""
+        if self.session.prompt_sha256 is not None:
+            return None
+        return earlier_session(self.workspace.audit_dir, session_id, self.session.network, self.clock.now())
 
     def _evidence(self) -> Evidence:
         return self._records.refreshed()

@@ -7,14 +7,14 @@ A private session neither asks nor leaves anything: what it knows are placeholde
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ghost.agent import finished
-from ghost.brain import MemoryNote
+from ghost.brain import EarlierSession, MemoryNote
 from ghost.cli.command_words import shortened
 from ghost.cli.narration import Narration
 from ghost.config import Settings
@@ -31,13 +31,19 @@ NOT_EVIDENCE = (
 
 LONGEST_CHANGE = 300
 CHANGED = "Changed in the 24 h before, on these resources"
+Earlier = Callable[[str], EarlierSession | None]
 
 
 class SessionMemory:
     """Reads and stores the memories of one investigation. `narration` shows hints, or why there are none."""
 
-    def __init__(self, settings: Settings, root: Path, narration: Narration, option: str) -> None:
-        """`root`: of the workspace that is worked in, where memory lives. `option`: how a command names it."""
+    def __init__(
+        self, settings: Settings, root: Path, narration: Narration, option: str, earlier: Earlier = lambda _: None
+    ) -> None:
+        """`root`: of the workspace that is worked in, where memory lives. `option`: how a command names it. `earlier`:
+        how a session that a hint names is taken up, if its records hold.
+        """
+        self._earlier = earlier
         self._settings = replace(settings, workspace=root)
         self._narration = narration
         self._option = option
@@ -56,7 +62,8 @@ class SessionMemory:
             self._narration.line(f"  {line}", style="dim")
         said = [f"[memory {hint.memory_id}] {hint.text}" for hint in hints]
         layers = dict.fromkeys(layer for hint in hints for layer in hint.layers)
-        return MemoryNote("\n\n".join([NOT_EVIDENCE, *said, *([changes] if changes else [])]), tuple(layers))
+        note = "\n\n".join([NOT_EVIDENCE, *said, *([changes] if changes else [])])
+        return MemoryNote(note, tuple(layers), self._earlier(hints[0].session_id))
 
     def keep(self, report: Mapping[str, Any]) -> None:
         try:

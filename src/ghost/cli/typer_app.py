@@ -176,6 +176,7 @@ def investigate(
         bool, typer.Option("--verbose", "-v", help="Show each command whole, with its reason, class and audit id.")
     ] = False,
     html: Annotated[bool, typer.Option("--html", help="Write the report as one HTML file, too.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask no memory: read everything anew.")] = False,
     storage_account: StorageAccountOption = None,
     storage_container: StorageContainerOption = None,
     storage_auth: StorageAuthOption = None,
@@ -213,6 +214,7 @@ def investigate(
         wish=wish,
         max_turns=max_turns,
         private=private,
+        fresh=fresh,
         read_only=read_only,
         approve_each=approve_each,
         as_json=json_,
@@ -390,6 +392,9 @@ def evaluate(
         float | None,
         typer.Option("--fail-under", min=0, max=100, help="Exit with 1 below this percentage of right causes."),
     ] = None,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Run each twice in one memory, and once in one that misleads.")
+    ] = False,
     workspace: Annotated[
         Path | None,
         typer.Option("--workspace", "-w", help="Keep sessions and reports in this directory (default: delete them)."),
@@ -406,7 +411,9 @@ def evaluate(
     wish = Wish(brain, model, max_cost)
     patterns = [*(scenarios or []), *(more or [])]
     raise typer.Exit(
-        evaluated(Evaluation(wish, patterns, wordings == "all", repeat, jobs, timeout, json_, fail_under, workspace))
+        evaluated(
+            Evaluation(wish, patterns, wordings == "all", repeat, jobs, timeout, json_, fail_under, workspace, memory)
+        )
     )
 
 

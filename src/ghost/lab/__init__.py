@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from ghost.lab.arm.emulator_state import UNSET_BESIDE_A_LAB, RunningEmulator
     from ghost.lab.background_labs import in_foreground, lab_behind_az, running_labs, start_lab, stop_lab
     from ghost.lab.briefing import Answer, Approval, Approvals, Briefing
+    from ghost.lab.evaluation.memory_effects import (
+        MemoryEffect,
+        Remembered,
+        effects_as_json,
+        memory_sums,
+        remembered,
+        write_stopped,
+    )
     from ghost.lab.evaluation.processes import GHOST, Job, run_side_by_side
     from ghost.lab.evaluation.results import COUNTS, Row, results_as_json, summary, worse_than
     from ghost.lab.evaluation.scoring import class_of, score
@@ -45,6 +53,8 @@ __all__ = [
     "Fault",
     "Finding",
     "Job",
+    "MemoryEffect",
+    "Remembered",
     "Row",
     "RunningEmulator",
     "RunningLab",
@@ -55,6 +65,7 @@ __all__ = [
     "Truth",
     "World",
     "class_of",
+    "effects_as_json",
     "findings",
     "headlines",
     "in_foreground",
@@ -62,7 +73,9 @@ __all__ = [
     "lab_programs",
     "load_case",
     "load_scenario",
+    "memory_sums",
     "read_scenario",
+    "remembered",
     "reopen",
     "results_as_json",
     "run_side_by_side",
@@ -77,9 +90,16 @@ __all__ = [
     "tape_names",
     "world_from_dict",
     "worse_than",
+    "write_stopped",
 ]
 
 _MODULES = {
+    "MemoryEffect": "ghost.lab.evaluation.memory_effects",
+    "Remembered": "ghost.lab.evaluation.memory_effects",
+    "effects_as_json": "ghost.lab.evaluation.memory_effects",
+    "memory_sums": "ghost.lab.evaluation.memory_effects",
+    "remembered": "ghost.lab.evaluation.memory_effects",
+    "write_stopped": "ghost.lab.evaluation.memory_effects",
     "Answer": "ghost.lab.briefing",
     "Approval": "ghost.lab.briefing",
     "Approvals": "ghost.lab.briefing",

@@ -182,7 +182,7 @@ def _metadata(finished: Finished, kind: MemoryType) -> dict[str, Any]:
         "network": finished.network,
         "symptom": _cut(finished.symptom),
         "conclusion": _cut(finished.cause or finished.conclusion),
-        "settled_by": next((s.command for s in finished.route if s.audit_id in finished.audit_ids), ""),
+        "settled_by": _settled_by(finished),
         "audit_ids": cited,
         "layers_at_fault": [finding.layer for finding in finished.faults],
         **({CHANGES: [change.as_row() for change in finished.changes]} if _has_changes(finished, kind) else {}),
@@ -191,6 +191,11 @@ def _metadata(finished: Finished, kind: MemoryType) -> dict[str, Any]:
 
 def _has_changes(finished: Finished, kind: MemoryType) -> bool:
     return kind is MemoryType.EPISODIC and bool(finished.changes)
+def _settled_by(finished: Finished) -> str:
+    """Return the command that the cause rests on, if possible one that no cleared layer rests on as well."""
+    cleared = {each for finding in finished.findings if not finding.at_fault for each in finding.audit_ids}
+    cited = [step for step in finished.route if step.audit_id in finished.audit_ids]
+    return next((step.command for step in cited if step.audit_id not in cleared), cited[0].command if cited else "")
 
 
 def _tags(finished: Finished) -> Tags:

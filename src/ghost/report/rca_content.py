@@ -67,14 +67,14 @@ def _main(report: Mapping[str, Any]) -> Iterator[Block]:
     if checked:
         absent = [row for row in checked if row["status"] == "cleared" and str(row["note"]).startswith("no ")]
         present = [_layer_row(report, row) for row in checked if row not in absent]
-        yield Table(("Layer", "Verdict", "Why", "Records"), (*present, *_absent(absent)))
+        yield Table(("Layer", "Verdict", "Why", "Records"), (*present, *_absent(report, absent)))
     else:
         yield Paragraph(("No layer was verified.",))
     if report.get("timeline"):
         yield Heading(2, "Timeline (UTC)")
         if SIMULATED in report["network"]:
             yield Paragraph(("On the clock of the simulated network, which runs faster than real time.",))
-        rows = ((moment(row["time"]), row["what"], numbers(row["audit_ids"])) for row in report["timeline"])
+        rows = ((moment(row["time"]), row["what"], numbers(report, row["audit_ids"])) for row in report["timeline"])
         yield Table(("Time", "What", "Records"), tuple(((time,), (what,), (ids,)) for time, what, ids in rows))
     yield from _evidence(report)
 
@@ -90,7 +90,7 @@ def _causes(report: Mapping[str, Any]) -> Iterator[Block]:
                 Strong(words(cause["kind"]).capitalize()),
                 f"{place_of(cause)}{short_name(cause['resource'])}",
                 *((": ", Code(told)) if told else ()),
-                f"{sure}{wrong}.{flow} {numbers(cause['audit_ids'])}",
+                f"{sure}{wrong}.{flow} {numbers(report, cause['audit_ids'])}",
             )
         )
     yield Paragraph(cited(report, report["summary"], full=False))
@@ -136,12 +136,12 @@ def _reasons(report: Mapping[str, Any]) -> Iterator[Spans]:
             yield (f"Medium at most: high needs {short(report, cause['limit'])}.",)
     for hypothesis in report["hypotheses"]:
         state = "not settled" if hypothesis["state"] == "ACTIVE" else hypothesis["state"].lower()
-        ids = numbers(hypothesis["audit_ids"])
+        ids = numbers(report, hypothesis["audit_ids"])
         yield (Strong(f"{hypothesis['id']} {state}"), f": {short(report, hypothesis['description'])} {ids}")
     for conflict in report["conflicts"]:
         yield (
             Strong(f"Conflict in {conflict['hypothesis_id']}"),
-            f": {conflict['description']} {numbers(conflict['conflicting_audit_ids'])}",
+            f": {conflict['description']} {numbers(report, conflict['conflicting_audit_ids'])}",
         )
     yield from ((short(report, note),) for note in report["advisories"])
     if not (report["causes"] or report["hypotheses"] or report["advisories"]):
@@ -151,19 +151,19 @@ def _reasons(report: Mapping[str, Any]) -> Iterator[Spans]:
 def _layer_row(report: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[Spans, ...]:
     verdict: Span = Strong("✗ AT FAULT") if row["status"] == "at_fault" else "✓ cleared"
     note = "As stated under Cause." if _is_told(report, row["note"]) else short(report, row["note"])
-    return (layer_of(row),), (verdict,), (note,), (numbers(row["audit_ids"]),)
+    return (layer_of(row),), (verdict,), (note,), (numbers(report, row["audit_ids"]),)
 
 
-def _absent(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Spans, ...]]:
+def _absent(report: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Spans, ...]]:
     """Yield one row for the layers of which the path has nothing."""
     if rows:
         ids = dict.fromkeys(audit_id for row in rows for audit_id in row["audit_ids"])
         notes = "; ".join(str(row["note"]) for row in rows)
-        yield (", ".join(map(layer_of, rows)),), ("✓ cleared",), (notes,), (numbers(ids),)
+        yield (", ".join(map(layer_of, rows)),), ("✓ cleared",), (notes,), (numbers(report, ids),)
 
 
 def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
-    shown = [_finding(finding) for finding in report.get("captured_findings") or []]
+    shown = [_finding(report, finding) for finding in report.get("captured_findings") or []]
     read = [] if shown else [capture for capture in report["captures"] if capture["executive_summary"]]
     told = [s for s in report["statements"] if not (s["supported"] and _is_told(report, s["text"]))]
     if not (told or read or shown):
@@ -174,16 +174,16 @@ def _evidence(report: Mapping[str, Any]) -> Iterator[Block]:
     if told:
         yield Items(tuple(cited(report, statement, full=False) for statement in told), numbered=True)
     for capture in {each["executive_summary_audit_id"]: each for each in reversed(read)}.values():
-        number = numbers([capture["executive_summary_audit_id"]])
+        number = numbers(report, [capture["executive_summary_audit_id"]])
         yield Paragraph((Strong("What the capture engine says"), f" of {capture['task_id']} {number}:"))
         yield quoted(_verdict_of(capture["executive_summary"]))
 
 
-def _finding(finding: Mapping[str, Any]) -> Spans:
+def _finding(report: Mapping[str, Any], finding: Mapping[str, Any]) -> Spans:
     frames = ", ".join(map(str, finding["frames"]))
     times = [moment(each) for each in (finding["first_utc"], finding["last_utc"]) if each]
     when = f", {' to '.join(dict.fromkeys(times))} UTC" if times else ""
-    cited = f"{f', frames {frames}' if frames else ''} {numbers(finding['audit_ids'])}"
+    cited = f"{f', frames {frames}' if frames else ''} {numbers(report, finding['audit_ids'])}"
     owner = f"; owner: {finding['owner']}, {finding['confidence']} confidence"
     seen = Strong(f"{finding['severity']} in the capture at {finding['seen_at']}")
     return seen, f": {finding['title']}{owner}{when}{cited}"

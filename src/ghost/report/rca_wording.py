@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ghost.report.rca_blocks import Code, Quote, Span, Spans, Strong
-from ghost.text import short_id, short_ids
+from ghost.text import short_ids
 
 LAYERS: Final = {
     "local_probe": "Local probe (engineer's machine)",
@@ -52,7 +52,7 @@ def cited(report: Mapping[str, Any], statement: Mapping[str, Any], *, full: bool
         why = "; ".join(statement["problems"]) or "it cites no audit record"
         return text, " ", Strong(f"[unsupported: {why if full else short(report, why)}]")
     unnamed = [i for i in statement["audit_ids"] if i not in statement["text"]]
-    cited = ", ".join(unnamed) if full else ", ".join(short_id(i) for i in unnamed)
+    cited = ", ".join(unnamed) if full else ", ".join(short(report, i) for i in unnamed)
     return (text, f" ({cited})") if unnamed else (text,)
 
 
@@ -60,8 +60,9 @@ def short(report: Mapping[str, Any], text: str) -> str:
     return short_ids(str(text), str(report["session_id"]))
 
 
-def numbers(audit_ids: Iterable[str]) -> str:
-    return " ".join(short_id(each) for each in audit_ids)
+def numbers(report: Mapping[str, Any], audit_ids: Iterable[str]) -> str:
+    """Return `#017` for each record of the session, and the whole id of one of another session."""
+    return " ".join(short(report, each) for each in audit_ids)
 
 
 def ids_of(audit_ids: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ class Proofs:
             )
             self._meant = replace(meant, flows=tuple(flows))
         self._facts: dict[str, tuple[Fact, ...]] = {}
-        self._built: tuple[int, Network] | None = None
+        self._built: tuple[tuple[int, bool], Network] | None = None
 
     def facts(self, audit_ids: Iterable[str]) -> list[Fact]:
         return [fact for audit_id in audit_ids for fact in self._facts_of(audit_id)]
@@ -206,8 +206,9 @@ class Proofs:
     @property
     def network(self) -> Network:
         """What the session has read, built anew where more was read."""
-        if self._built is None or self._built[0] != len(self._evidence):
-            self._built = len(self._evidence), network_of_records(self._evidence, self._evidence.real_output)
+        read = len(self._evidence), self._evidence.earlier is not None
+        if self._built is None or self._built[0] != read:
+            self._built = read, network_of_records(self._evidence, self._evidence.real_output)
         return self._built[1]
 
     def _real(self, text: str) -> str:

@@ -68,9 +68,11 @@ MAX_READS: Final = 3
 
 
 def network_of_records(evidence: Evidence, output: Callable[[str], str | None]) -> Network:
-    """Return what the session read, the last read of each counting; a change makes what was read before it unread."""
+    """Return what the session read, and an earlier one for it, the last read of each counting; a change makes what was
+    read before it unread.
+    """
     network, home = Network(), ""
-    for audit_id, record in evidence.items():
+    for audit_id, record in evidence.since_earlier():
         argv = [evidence.restored(word) for word in argv_in(record)]
         if record.get("status") != "completed" or argv[:1] not in (["az"], ["dig"]):
             continue

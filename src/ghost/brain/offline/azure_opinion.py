@@ -72,6 +72,8 @@ def _opinion(case: Case, question: _Question, reading: Reading) -> Cause:
     asked = "IP flow verify" if "test-ip-flow" in question.words else "next hop"
     if answer.casefold() in question.expected:
         case.state(f"Azure's own {asked} agrees with the walk: {answer}.", *reading.audit_ids)
+        if reading in case.earlier.values():
+            return cause
         return replace(cause, audit_ids=tuple(dict.fromkeys((*cause.audit_ids, *reading.audit_ids))))
     case.state(
         f"Azure's own {asked} disagrees: it says {answer}, but according to the walk {question.walked}. "

@@ -84,6 +84,10 @@ class Case:
     actions: list[str] = field(default_factory=list)
     reads: dict[str, Reading] = field(default_factory=dict)
     """Results by command. A command runs once, in particular one that was denied."""
+    earlier: dict[str, Reading] = field(default_factory=dict)
+    """Records of an earlier session, by command, that answer reads in place of Azure."""
+    answered: dict[str, str] = field(default_factory=dict)
+    """What a person said, by question: what is walked a second time does not ask again."""
     resolved: dict[str, str] = field(default_factory=dict)
     """Hypothesis to confirm or refute."""
     captures: dict[tuple[str, int], Any] = field(default_factory=dict)
@@ -171,12 +175,14 @@ def run(case: Case, purpose: str, calls: Sequence[Call]) -> Steps[list[dict[str,
 
 def ask(case: Case, question: str) -> Steps[str]:
     case.asked += 1
-    answer: str = yield Question(case.spoken(question))
-    return answer
+    if question not in case.answered:
+        case.answered[question] = yield Question(case.spoken(question))
+    return case.answered[question]
 
 
 def read(case: Case, purpose: str, *reads: Read) -> Steps[list[Reading]]:
-    """Run the reads not yet run, in one turn."""
+    """Run the reads not yet run, in one turn; those that an earlier session's records answer are not run."""
+    case.reads |= {r.command: case.earlier[r.command] for r in reads if r.command in case.earlier.keys() - case.reads}
     new = {item.command: item for item in reads if item.command not in case.reads}
     if new:
         results = yield from run(case, purpose, [shell_call(item) for item in new.values()])

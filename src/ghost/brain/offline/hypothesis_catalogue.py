@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ghost.brain.offline.case import LAYERS, Case, confirm, refute
@@ -22,8 +22,8 @@ HYPOTHESIS_OF: Final[Mapping[str, str]] = {
 }
 
 
-def register_all(case: Case, complaint: Complaint) -> None:
-    """Register all four; three are active at once."""
+def register_all(case: Case, complaint: Complaint, suspected: Sequence[str] = ()) -> None:
+    """Register all four, those that memory's layers suspect first; three are active at once."""
     first = complaint.candidates[0]
     here, there = first.source.label, first.destination.label
     explanations = {
@@ -44,7 +44,9 @@ def register_all(case: Case, complaint: Complaint) -> None:
             "the guest accepts the flow and something listens, or a capture shows no fault between the two",
         ),
     }
-    for hypothesis, (description, refuted_by) in explanations.items():
+    first_tested = [HYPOTHESIS_OF[layer] for layer in suspected if layer in HYPOTHESIS_OF]
+    for hypothesis in dict.fromkeys((*first_tested, *explanations)):
+        description, refuted_by = explanations[hypothesis]
         arguments = {"action": "register", "id": hypothesis, "description": description, "refuted_by": refuted_by}
         case.verdicts.append(Call("manage_hypotheses", arguments))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ghost.brain.conversation import MemoryNote
 from ghost.brain.offline.addressed_names import by_name
 from ghost.brain.offline.azure_opinion import ask_azure
 from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case, Cause
 from ghost.brain.offline.complaint import Complaint, StatedEnds
 from ghost.brain.offline.conclusion import conclude, conclude_not_begun
+from ghost.brain.offline.earlier_records import recalled
 from ghost.brain.offline.flow_history import last_passed
 from ghost.brain.offline.guest_inspection import inspect_guests
 from ghost.brain.offline.hypothesis_catalogue import register_all
@@ -27,16 +29,32 @@ MAX_LOOKED_AT = 3
 """Flows for which machines are read inside and packets captured: each asks for approvals."""
 
 
-def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | None = None) -> Steps[None]:
-    """Run the investigation. `suspected`: layers named by memory, most likely first; decides what is read first inside
-    the machines and on the wire. `stated`: what options state beside the sentence.
+def investigate(text: str, memory: MemoryNote | None = None, stated: StatedEnds | None = None) -> Steps[None]:
+    """Run the investigation. `memory`: decides what is read first, and may name a session whose records stand for the
+    reads of this one while its fault is still there. `stated`: what options state beside the sentence.
     """
-    case = Case(text)
-    complaint = yield from understand(case, text, stated or StatedEnds())
+    case, suspected = Case(text), memory.layers if memory else ()
+
+    def search(case: Case) -> Steps[Complaint]:
+        return _search(case, stated or StatedEnds(), suspected)
+
+    if memory and memory.earlier:
+        case = yield from recalled(case, memory.earlier, search)
+    complaint = yield from search(case)
     if not complaint.flows:
         yield from conclude_not_begun(case, complaint)
         return
-    register_all(case, complaint)
+    yield from ask_azure(case, case.causes)
+    yield from what_changed(case, complaint)
+    yield from conclude(case, complaint)
+
+
+def _search(case: Case, stated: StatedEnds, suspected: Sequence[str]) -> Steps[Complaint]:
+    """Find out what is complained about and what explains it: the causes are in `case`."""
+    complaint = yield from understand(case, case.symptom, stated)
+    if not complaint.flows:
+        return complaint
+    register_all(case, complaint, suspected)
     verdicts = yield from judge(case, complaint.candidates)
     complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts)
     complaint, verdicts = yield from by_name(case, complaint, verdicts)
@@ -46,9 +64,7 @@ def investigate(text: str, suspected: Sequence[str] = (), stated: StatedEnds | N
         of_flow = [verdict for verdict in verdicts if verdict.candidate in flow]
         if of_flow:
             yield from _look_closer(case, complaint, of_flow, suspected)
-    yield from ask_azure(case, case.causes)
-    yield from what_changed(case, complaint)
-    yield from conclude(case, complaint)
+    return complaint
 
 
 def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], suspected: Sequence[str]) -> Steps[None]:

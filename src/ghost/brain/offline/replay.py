@@ -33,7 +33,7 @@ from ghost.brain.offline.revalidation import Change, Rerun, compare, critical_re
 from ghost.brain.offline.steps import Call, Question, Step, Steps, key_of
 from ghost.errors import BrainError
 
-Investigate = Callable[[str, Sequence[str], StatedEnds], Steps[None]]
+Investigate = Callable[[str, MemoryNote, StatedEnds], Steps[None]]
 
 _RESOLUTIONS = {"confirm", "refute", "contradict"}
 _REVALIDATION = (
@@ -79,8 +79,7 @@ class _Replay:
         self._investigation = investigation
         self._progress: _Progress | None = None
         self._symptom = UserMessage("")
-        self._suspected: tuple[str, ...] = ()
-        """Layers named by memory. They change the order of the stages, never the findings."""
+        self._memory: MemoryNote | None = None
         self._calls: dict[str, ToolCall] = {}
         self._records: list[_Record] = []
         self._memo: dict[str, list[dict[str, Any]]] = {}
@@ -110,8 +109,8 @@ class _Replay:
             case UserMessage(text) if self._is_asked:
                 self._answers.append(text)
                 self._is_asked = False
-            case MemoryNote() if not self._suspected:
-                self._suspected, self._progress = message.layers, None
+            case MemoryNote() if self._memory is None:
+                self._memory, self._progress = message, None
             case ResumeNote():
                 self._memo.pop(key_of("complete_investigation", {}), None)
                 self._due = critical_reads([(r.call, r.result) for r in self._records])
@@ -136,7 +135,8 @@ class _Replay:
         if self._reopened:
             return _turn(number, preface, self._reopened)
         if self._progress is None:
-            begun = self._investigation(self._symptom.text, self._suspected, self._symptom.stated)
+            memory = self._memory or MemoryNote("")
+            begun = self._investigation(self._symptom.text, memory, self._symptom.stated)
             self._progress = _Progress(begun)
         step = self._progress.advance(self._memo, self._answers)
         if isinstance(step, Question):

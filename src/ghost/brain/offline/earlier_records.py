@@ -1,0 +1,73 @@
+"""What memory offers, put to the test: is the fault of an earlier session still there, by what is read now?
+
+The symptom is walked in the earlier session's records first, which costs nothing: unless that shows its cause, the
+session is of no use here. Then the commands that the cause rests on are run, and the walk is made again with their
+answers in place of the old ones. Only if it shows the same cause, by new records alone, do the others stand for reads
+of this session. Otherwise the investigation goes on without them; what was read is kept.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Final
+
+from ghost.brain.conversation import EarlierSession
+from ghost.brain.offline.azure_reads import Read, reading_of
+from ghost.brain.offline.case import Case, Cause, read, run
+from ghost.brain.offline.complaint import Complaint
+from ghost.brain.offline.steps import Call, Question, Steps
+from ghost.net import Interface, Missing, Network, key, name_of, read_of
+
+MAX_CHECKS: Final = 3
+"""Commands that a memory may cost, if it misleads."""
+ENDS: Final = shlex.join(read_of(Network(), Missing(Interface)).argv)
+"""The read of the interfaces, by which the ends are known. Every investigation begins with it."""
+
+Search = Callable[[Case], Steps[Complaint]]
+"""The search for causes, which leaves them in the case."""
+
+
+def recalled(case: Case, session: EarlierSession, search: Search) -> Steps[Case]:
+    """Return the case to go on with: one that the session's records answer, if its fault is still there."""
+    known = {command: reading_of(result) for command, result in session.results.items()}
+    remembered = yield from _seen(Case(case.symptom, earlier=known, answered=case.answered), session, search)
+    records = {audit_id for cause in remembered for audit_id in cause.audit_ids}
+    commands = [command for command, reading in known.items() if reading.record in records and command != ENDS]
+    if not remembered or len(commands) > MAX_CHECKS:
+        return case
+    told = " and ".join(f"{cause.kind.replace('_', ' ')} at {name_of(cause.resource)}" for cause in remembered)
+    day = session.ended[:10]
+    why = f"Is the fault that {session.session_id} found still there?"
+    reads = [Read(tuple(shlex.split(command)), why) for command in (ENDS, *commands)]
+    purpose = f"On {day} {session.session_id} found {told}. I read what that rested on anew, before anything else."
+    yield from read(case, purpose, *reads)
+    rest = {command: reading for command, reading in known.items() if command not in case.reads}
+    trial = Case(case.symptom, reads=dict(case.reads), earlier=rest, answered=case.answered)
+    seen = yield from _seen(trial, session, search)
+    old = {reading.record for reading in rest.values()}
+    there = {cause.identity for cause in seen if not old.intersection(cause.audit_ids)}
+    if not there.issuperset(cause.identity for cause in remembered):
+        case.say("It is not there as it was, so I go on without that session.")
+        return case
+    purpose = f"It is still there. For the rest of the path the records of {day} stand, and the report says where."
+    (adopted,) = yield from run(case, purpose, [Call("use_earlier_records", {"session_id": session.session_id})])
+    if adopted.get("status") == "ok":
+        case.earlier = rest
+    return case
+
+
+def _seen(trial: Case, session: EarlierSession, search: Search) -> Steps[list[Cause]]:
+    """Return the causes of the session that a search in records alone shows; it ends where it needs a command."""
+    steps, answer = search(trial), None
+    try:
+        while isinstance(step := steps.send(answer), Question):
+            answer = yield step
+    except StopIteration:
+        pass
+    found = {_place(each["kind"], each["resource"], each.get("rule")) for each in session.causes}
+    return [each for each in trial.causes if each.kind and _place(each.kind, each.resource, each.rule) in found]
+
+
+def _place(kind: str, resource: str, rule: str | None) -> tuple[str, str, str]:
+    return kind, key(resource), (rule or "").casefold()
