@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ghost.agent import UncheckedFixes, Workspace
 from ghost.cli.apply_command import Request, apply
 from ghost.cli.approvals import Gate
 from ghost.cli.session_records import recorded
 from ghost.config import Settings
 from ghost.errors import SessionError
+from ghost.mind import Task
+from ghost.records import read_valid_records
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
 from tests.cli.test_commands import ghost
 from tests.lab import in_process
@@ -111,6 +115,37 @@ def test_one_approval_mends_the_path_and_the_way_back_is_told(
     assert at.apply(capsys, Person())[0] == 0, "as it was in the session"
     status, told = at.apply(capsys, again := Person())
     assert (status, told["outcome"], told["why"], again.asked) == (1, "drifted", "it passes already", [])
+
+
+def test_whether_it_was_mended_is_a_task_until_a_check_by_safe_commands_says_so(
+    desk: Callable[..., Desk], capsys: pytest.CaptureFixture[str]
+) -> None:
+    at, nobody = desk(), Person()
+    source = UncheckedFixes(Workspace(at.root))
+
+    def open_tasks(days: float = 0.0) -> list[Task]:
+        return list(source.tasks(time.time() + days * 86_400))
+
+    (task,) = open_tasks()
+    assert task.title == "Was it mended? security rule at cache-nsg"
+    assert task.context.endswith(f"ghost apply {task.metadata['session_id']} --check")
+    assert task.deadline_ts is not None
+    assert task.deadline_ts > time.time()
+    assert open_tasks(days=30) == [], "nobody is asked for ever"
+
+    assert at.apply(capsys, nobody, check=True)[0] == 4
+    assert "not mended" in open_tasks()[0].context
+
+    assert at.apply(capsys, Person())[0] == 0
+    assert "applied" in open_tasks()[0].context, "it may not last"
+
+    status, told = at.apply(capsys, nobody, check=True)
+    assert (status, told["outcome"], nobody.asked, open_tasks()) == (0, "mended", [], [])
+    assert {record["classification"] for record in at.records(told)} == {"SAFE"}
+    records, broken = read_valid_records(Workspace(at.root).fix_checks)
+    assert ([(each["kind"], each["outcome"]) for each in records], broken) == (
+        [("checked", "not_mended"), ("applied", "mended"), ("checked", "mended")], []
+    )  # fmt: skip
 
 
 def test_a_second_block_that_came_meanwhile_is_not_called_mended(

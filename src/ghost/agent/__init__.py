@@ -6,11 +6,11 @@ Starts no program and reads no capture: both go through the shell and the orches
 from ghost.agent.answers import ANSWER_PROMPT, DO_NOT_SAY, Answer, SessionRecords, ask_model, look_up
 from ghost.agent.audit_evidence import Evidence, tag_of
 from ghost.agent.earlier_sessions import earlier_session
-from ghost.agent.fixes import Fix, Sender, Step, drift, fix_of, judged, steps_for, with_changes
+from ghost.agent.fixes import Fix, Sender, Step, drift, failing_traffic, fix_of, judged, steps_for, with_changes
 from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
 from ghost.agent.network_reads import NEEDS, reads_through
-from ghost.agent.open_work import OpenInvestigations, PendingCleanups
+from ghost.agent.open_work import OpenInvestigations, PendingCleanups, UncheckedFixes
 from ghost.agent.rca_report import files_of, report_of_records, write_report
 from ghost.agent.resumption import reissue
 from ghost.agent.session import AZURE, NO_RECORDS, Session, SessionPaths, Workspace, load_session, save_session
@@ -68,6 +68,7 @@ __all__ = [
     "Step",
     "Tools",
     "TurnLog",
+    "UncheckedFixes",
     "Waiting",
     "WaitingRoom",
     "Watch",
@@ -79,6 +80,7 @@ __all__ = [
     "choose_and_clean",
     "drift",
     "earlier_session",
+    "failing_traffic",
     "files_of",
     "find_orphans",
     "finished",

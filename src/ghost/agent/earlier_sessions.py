@@ -34,7 +34,8 @@ def earlier_session(audit_dir: Path, session_id: str, network: str, now: datetim
         return None
     if not timedelta(0) <= age <= timedelta(days=ages().usable_days):
         return None
-    return EarlierSession(session.session_id, str(report["generated"]), causes, _reads(evidence))
+    wire = next(row for row in report["coverage"] if row["layer"] == "wire")
+    return EarlierSession(session.session_id, str(report["generated"]), causes, wire, _reads(evidence))
 
 
 def _verified(audit_dir: Path, session_id: str) -> tuple[Session, SessionPaths]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ghost.agent.audit_evidence import Evidence
@@ -62,26 +62,35 @@ class Fix:
 
 def fix_of(session: Session, evidence: Evidence) -> Fix:
     """Return the fix of a session. Raises `SessionError` with the reason where there is none."""
+    completion, walked = map_text(session.completion or {}, evidence.restored), failing_traffic(session, evidence)
+    recommended = [row["command"] for row in classified_actions(completion.get("recommended_actions") or [])
+                   if row["classification"] == RISKY]  # fmt: skip
+    try:
+        steps, mends = steps_for(walked.network, walked.senders)
+        known = [_parsed(command) for command in recommended]
+        if others := [step.command for step in steps if _parsed(step.command) not in known]:
+            raise ValueError(f"its report does not recommend {others[0]}, which the walk takes to pass")
+    except ValueError as why:
+        raise _no_fix(session, str(why)) from None
+    return replace(walked, steps=steps, mends=mends)
+
+
+def failing_traffic(session: Session, evidence: Evidence) -> Fix:
+    """Return the traffic that the session's causes stop, without steps. Raises `SessionError` where none was walked."""
     completion = map_text(session.completion or {}, evidence.restored)
     network = proofs_of(evidence, session.session_id).network
     causes = [cause for cause in judged_causes(completion, session, evidence) if cause["supported"]]
     met = [list(_senders(network, cause)) for cause in causes]
     senders = tuple(dict.fromkeys(itertools.chain(*met)))
-    recommended = [row["command"] for row in classified_actions(completion.get("recommended_actions") or [])
-                   if row["classification"] == RISKY]  # fmt: skip
-    try:
-        if not senders:
-            raise ValueError("no cause of its report was walked")
-        steps, mends = steps_for(network, senders)
-        known = [_parsed(command) for command in recommended]
-        if others := [step.command for step in steps if _parsed(step.command) not in known]:
-            raise ValueError(f"its report does not recommend {others[0]}, which the walk takes to pass")
-    except ValueError as why:
-        raise SessionError(
-            f"{session.session_id} has no walked fix: {why}; ghost report {session.session_id} says what to do by hand"
-        ) from None
+    if not senders:
+        raise _no_fix(session, "no cause of its report was walked")
     besides = tuple(_named(cause) for cause, flows in zip(causes, met, strict=True) if not flows)
-    return Fix(senders, steps, mends, network, besides)
+    return Fix(senders, (), (), network, besides)
+
+
+def _no_fix(session: Session, why: str) -> SessionError:
+    of = session.session_id
+    return SessionError(f"{of} has no walked fix: {why}; ghost report {of} says what to do by hand")
 
 
 def steps_for(network: Network, senders: Sequence[Sender]) -> tuple[tuple[Step, ...], tuple[Mend, ...]]:

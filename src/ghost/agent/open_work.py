@@ -1,4 +1,4 @@
-"""Unfinished work of a workspace as tasks of the mind: open investigations and captures not cleaned up.
+"""Unfinished work of a workspace as tasks of the mind: open investigations, unchecked fixes, captures not cleaned up.
 
 Reads session files and task registries and changes nothing. An unreadable file is skipped.
 """
@@ -6,16 +6,19 @@ Reads session files and task registries and changes nothing. An unreadable file 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ghost.agent.session import Workspace, load_session
 from ghost.cloud import UnreleasedCapture, unreleased_captures_of
 from ghost.errors import GhostError
 from ghost.mind import Task, TaskStatus
-from ghost.records import is_locked
+from ghost.net import name_of
+from ghost.policy import load_policy
+from ghost.records import is_locked, read_valid_records
 from ghost.text import plural
 
 CLEANUP_WITHIN_SECONDS: Final = 86_400.0
@@ -37,7 +40,9 @@ class OpenInvestigations:
     def tasks(self, now: float) -> Iterable[Task]:  # noqa: ARG002 - the face of a source of tasks
         current = self._workspace.session_file
         paths = [current, *sorted(self._workspace.audit_dir.glob("ghost_session_*.json"))]
-        self._known = {path: read for path in paths if (read := _reread(path, self._known.get(path))) is not None}
+        self._known = {
+            path: read for path in paths if (read := _reread(path, self._known.get(path), _unfinished)) is not None
+        }
         is_running = is_locked(self._workspace.root)
         return [
             task.model_copy(update={"status": TaskStatus.DOING}) if is_running and path == current else task
@@ -72,6 +77,65 @@ class PendingCleanups:
         return ""
 
 
+@dataclass(frozen=True)
+class FixChecks:
+    deadline_hours: float
+    ask_days: float
+
+
+class UncheckedFixes:
+    """Investigations that found a cause, of which no check has shown since that the traffic passes."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._known: dict[Path, tuple[_Version, Task | None]] = {}
+        self._limits = load_policy(__file__, "fix_checks.toml", FixChecks)
+
+    def tasks(self, now: float) -> Iterable[Task]:
+        paths = [self._workspace.session_file, *sorted(self._workspace.audit_dir.glob("ghost_session_*.json"))]
+        known = ((path, _reread(path, self._known.get(path), self._of_session)) for path in paths)
+        self._known = {path: read for path, read in known if read is not None}
+        last = {str(record["session_id"]): record for record in read_valid_records(self._workspace.fix_checks)[0]}
+        tasks = (_since(task, last.get(task.metadata["session_id"])) for _, task in self._known.values() if task)
+        oldest = now - self._limits.ask_days * 86_400
+        return [
+            task.model_copy(update={"deadline_ts": task.last_update_ts + self._limits.deadline_hours * 3600})
+            for task in tasks
+            if task is not None and task.last_update_ts > oldest
+        ]
+
+    @staticmethod
+    def _of_session(path: Path) -> Task | None:
+        session, _ = load_session(path)
+        completion = session.completion or {}
+        causes = completion.get("causes") or ()
+        if session.rca_report_path is None or not causes or completion.get("outcome") != "cause_found":
+            return None
+        cause, ended = causes[0], path.stat().st_mtime
+        return Task(
+            id=f"mended:{session.session_id}",
+            title=f"Was it mended? {str(cause['kind']).replace('_', ' ')} at {name_of(str(cause['resource']))}",
+            goal="The traffic of the symptom passes",
+            context=f"{session.network}. SAFE commands only: ghost apply {session.session_id} --check",
+            importance=0.7,
+            uncertainty=0.5,
+            created_ts=ended,
+            last_update_ts=ended,
+            metadata={"session_id": session.session_id},
+        )
+
+
+def _since(task: Task, record: Mapping[str, Any] | None) -> Task | None:
+    """Return the task after the last application or check of the fix; None where a check shows that it is mended."""
+    if record is None:
+        return task
+    if record["kind"] == "checked" and record["outcome"] == "mended":
+        return None
+    when = datetime.fromisoformat(record["at"])
+    told = f"{record['kind']} {when:%Y-%m-%d %H:%M}: {str(record['outcome']).replace('_', ' ')}"
+    return task.model_copy(update={"context": f"{task.context} ({told})", "last_update_ts": when.timestamp()})
+
+
 _Version = tuple[int, int]
 """Modification time of a file in nanoseconds, and its size."""
 
@@ -84,7 +148,9 @@ def _version(path: Path) -> _Version | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _reread(path: Path, before: tuple[_Version, Task | None] | None) -> tuple[_Version, Task | None] | None:
+def _reread(
+    path: Path, before: tuple[_Version, Task | None] | None, task_of: Callable[[Path], Task | None]
+) -> tuple[_Version, Task | None] | None:
     """Return the task of a session file, cached until the file changes, since sources are polled every few seconds."""
     version = _version(path)
     if version is None:
@@ -92,7 +158,7 @@ def _reread(path: Path, before: tuple[_Version, Task | None] | None) -> tuple[_V
     if before is not None and before[0] == version:
         return before
     try:
-        return version, _unfinished(path)
+        return version, task_of(path)
     except (GhostError, OSError, ValueError):  # damaged, or gone meanwhile
         return version, None
 

@@ -251,6 +251,11 @@ class Workspace:
     def audit_dir(self) -> Path:
         return self.root / "audit"
 
+    @property
+    def fix_checks(self) -> Path:
+        """What was found each time a fix was applied, or was checked (hash chain)."""
+        return self.audit_dir / "fix_checks.jsonl"
+
     def find(self, session_id: str) -> Path:
         """Return the file of a current or earlier session. Raises `SessionError` naming the known ones.
 

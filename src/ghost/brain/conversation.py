@@ -56,6 +56,8 @@ class EarlierSession:
     """`2026-11-28T07:12:00.000Z`."""
     causes: tuple[dict[str, Any], ...]
     """Those of its report that the records support: kind, resource, rule, direction."""
+    wire: dict[str, Any]
+    """The row of its coverage about the wire: status, audit_ids, note."""
     results: dict[str, dict[str, Any]] = field(repr=False, compare=False)
     """By command: what `run_shell_cmd` returned, with `real_output`."""
 

@@ -1,5 +1,7 @@
 """`ghost apply`: runs the walked fix of a finished session after one approval, and walks the path again.
 
+With `--check` it changes nothing: it says whether the traffic passes now.
+
 Exit status: 0 mended, 3 not known, 4 not mended, 1 not applied, or a command failed.
 """
 
@@ -21,7 +23,9 @@ from ghost.agent import (
     Session,
     SessionPaths,
     Step,
+    Workspace,
     drift,
+    failing_traffic,
     fix_of,
     judged,
     load_session,
@@ -38,7 +42,7 @@ from ghost.config import Settings
 from ghost.errors import GhostError, SessionError, UsageError
 from ghost.lab import lab_behind_az, lab_programs
 from ghost.net import Guest, Mend, Network, collect, walk
-from ghost.records import SystemClock, new_command_id, workspace_lock
+from ghost.records import ChainedLog, SystemClock, isoformat, new_command_id, workspace_lock
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
 from ghost.text import plural, visible
 
@@ -66,6 +70,8 @@ class Request:
     approve_each: bool = False
     read_only: bool = False
     as_json: bool = False
+    check: bool = False
+    """Change nothing: read again whether the traffic passes, and put the answer on record."""
 
 
 @dataclass
@@ -136,8 +142,10 @@ class _Application:
         self, request: Request, settings: Settings, session: Session, paths: SessionPaths, gate: Gate | None
     ) -> None:
         self._request = request
+        self._workspace = Workspace(settings.workspace)
         self._out = to_stderr() if request.as_json else to_stdout()
-        self._fix: Fix = fix_of(session, Evidence(paths.shell_audit))
+        evidence = Evidence(paths.shell_audit)
+        self._fix: Fix = failing_traffic(session, evidence) if request.check else fix_of(session, evidence)
         self._gate = gate or _gate(self._out)
         self._option = option_of(settings.workspace)
         self._told = Applied(
@@ -152,7 +160,7 @@ class _Application:
         self._shell = SafeExecShell(
             self._told.session_id,
             approve=self._gate.approve,
-            read_only=request.read_only,
+            read_only=request.read_only or request.check,
             audit_dir=settings.audit_dir,
             timeout_seconds=settings.command_timeout_seconds,
             roots=[Path.cwd(), settings.workspace],
@@ -162,7 +170,16 @@ class _Application:
     def carry_out(self) -> int:
         """Returns the exit status."""
         told = self._told
-        self._say(f"Fix of {told.investigation}: {self._flows()}   {told.network}", "bold")
+        what = "Check of the fix" if self._request.check else "Fix"
+        self._say(
+            f"{what} of {told.investigation}: {self._flows()}   {told.network}",
+            "bold",
+        )
+        if self._request.check:
+            self._judge(self._read())
+            self._keep("checked")
+            self._end()
+            return STATUS[told.outcome]
         steps = self._checked_steps()
         told.commands = [Run(**asdict(step)) for step in steps]
         try:
@@ -171,6 +188,7 @@ class _Application:
                 self._run_commands()
             if any(run.state in ("done", "failed") for run in told.commands):
                 self._judge(self._read())
+                self._keep("applied")
         except (KeyboardInterrupt, GhostError):
             told.outcome, told.why, told.flows = "not_known", "the path was not walked again", []
             self._end()
@@ -257,6 +275,12 @@ class _Application:
             told.why = f"the configuration lets it pass now, but the report also found {'; '.join(told.besides)}"
         else:
             told.outcome, told.why = "mended", "a walk of what was read anew passes"
+
+    def _keep(self, kind: str) -> None:
+        """Put the outcome on record: it opens the task to check the fix, or closes it."""
+        told, now = self._told, isoformat(SystemClock().now())
+        record = {"kind": kind, "at": now, "session_id": told.investigation, "records": told.session_id}
+        ChainedLog(self._workspace.fix_checks).append({**record, "outcome": told.outcome, "why": told.why})
 
     # -- what a person sees
 

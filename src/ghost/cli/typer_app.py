@@ -255,11 +255,20 @@ def report(
     raise typer.Exit(report(session, form, output, workspace))
 
 
-@app.command(epilog=examples("ghost apply last", "ghost apply last --read-only     # shows the commands, runs none"))
+@app.command(
+    epilog=examples(
+        "ghost apply last",
+        "ghost apply last --read-only     # shows the commands, runs none",
+        "ghost apply last --check",
+    )
+)
 def apply(
     session: SessionArgument,
     approve_each: ApproveEachOption = False,
     read_only: ReadOnlyOption = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing: was it mended? Put the answer on record.")
+    ] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
@@ -273,7 +282,7 @@ def apply(
     from ghost.cli.apply_command import Request
     from ghost.cli.apply_command import apply as applied
 
-    raise typer.Exit(applied(Request(session, approve_each, read_only, json_), workspace))
+    raise typer.Exit(applied(Request(session, approve_each, read_only, json_, check), workspace))
 
 
 @app.command(

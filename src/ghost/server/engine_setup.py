@@ -13,7 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ghost.agent import DriftTasks, OpenInvestigations, PendingCleanups, Workspace, without_secrets
+from ghost.agent import (
+    DriftTasks,
+    OpenInvestigations,
+    PendingCleanups,
+    UncheckedFixes,
+    Workspace,
+    without_secrets,
+)
 from ghost.config import Settings
 from ghost.errors import GhostError
 from ghost.mind import Engine, open_store
@@ -53,7 +60,12 @@ def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
             clock,
             without_secrets,
             settings,
-            sources=(OpenInvestigations(workspace), PendingCleanups(workspace), DriftTasks(workspace, store.queries)),
+            sources=(
+                OpenInvestigations(workspace),
+                UncheckedFixes(workspace),
+                PendingCleanups(workspace),
+                DriftTasks(workspace, store.queries),
+            ),
             scraper=Scraper(settings, clock),
         )
         with contextlib.closing(engine):

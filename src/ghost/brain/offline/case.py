@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -86,6 +86,8 @@ class Case:
     """Results by command. A command runs once, in particular one that was denied."""
     earlier: dict[str, Reading] = field(default_factory=dict)
     """Records of an earlier session, by command, that answer reads in place of Azure."""
+    earlier_wire: dict[str, Any] | None = None
+    """What that session says of the wire, in place of another capture: status, audit_ids, note."""
     answered: dict[str, str] = field(default_factory=dict)
     """What a person said, by question: what is walked a second time does not ask again."""
     resolved: dict[str, str] = field(default_factory=dict)
@@ -129,6 +131,13 @@ class Case:
         elif status == "at_fault":
             both = tuple(dict.fromkeys((*before.audit_ids, *audit_ids)))
             self.layers[layer] = Layer("at_fault", both, f"{before.note}; {note}")
+
+    def cover_as_stated(self, row: Mapping[str, Any]) -> None:
+        """Set a layer's status to a row of a report's coverage."""
+        if row["status"] == "not_verified":
+            self.not_verified(row["layer"], row["note"], row["audit_ids"])
+        else:
+            self.cover(row["layer"], row["status"], row["audit_ids"], row["note"])
 
     def not_verified(self, layer: str, note: str, audit_ids: Iterable[str] = ()) -> None:
         self.cover(layer, "not_verified", audit_ids, note)

@@ -2,8 +2,8 @@
 
 The symptom is walked in the earlier session's records first, which costs nothing: unless that shows its cause, the
 session is of no use here. Then the commands that the cause rests on are run, and the walk is made again with their
-answers in place of the old ones. Only if it shows the same cause, by new records alone, do the others stand for reads
-of this session. Otherwise the investigation goes on without them; what was read is kept.
+answers in place of the old ones. Only if it shows the same causes, by new records alone, do the others stand for reads
+of this session, and its capture for another. Otherwise the investigation goes on without them; what was read is kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def recalled(case: Case, session: EarlierSession, search: Search) -> Steps[Case]
     remembered = yield from _seen(Case(case.symptom, earlier=known, answered=case.answered), session, search)
     records = {audit_id for cause in remembered for audit_id in cause.audit_ids}
     commands = [command for command, reading in known.items() if reading.record in records and command != ENDS]
-    if not remembered or len(commands) > MAX_CHECKS:
+    if len(remembered) < len(session.causes) or len(commands) > MAX_CHECKS:
         return case
     told = " and ".join(f"{cause.kind.replace('_', ' ')} at {name_of(cause.resource)}" for cause in remembered)
     day = session.ended[:10]
@@ -53,7 +53,7 @@ def recalled(case: Case, session: EarlierSession, search: Search) -> Steps[Case]
     purpose = f"It is still there. For the rest of the path the records of {day} stand, and the report says where."
     (adopted,) = yield from run(case, purpose, [Call("use_earlier_records", {"session_id": session.session_id})])
     if adopted.get("status") == "ok":
-        case.earlier = rest
+        case.earlier, case.earlier_wire = rest, session.wire
     return case
 
 
@@ -65,7 +65,7 @@ def _seen(trial: Case, session: EarlierSession, search: Search) -> Steps[list[Ca
             answer = yield step
     except StopIteration:
         pass
-    found = {_place(each["kind"], each["resource"], each.get("rule")) for each in session.causes}
+    found = {_place(each["kind"], each["resource"], each["rule"]) for each in session.causes}
     return [each for each in trial.causes if each.kind and _place(each.kind, each.resource, each.rule) in found]
 
 

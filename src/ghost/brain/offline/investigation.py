@@ -111,6 +111,9 @@ def _inside(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[
 
 
 def _on_the_wire(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[None]:
+    if case.earlier_wire is not None:
+        case.cover_as_stated(case.earlier_wire)
+        return
     observed = yield from examine_wire(case, complaint, verdicts[0].candidate)
     if observed:
         case.say("I walk the path again with what was read since.")
