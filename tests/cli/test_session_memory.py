@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ghost.config import Settings
 from ghost.mind import Finding, Finished, Hint, LongTermMemory, MemoryType, Step, open_store, remember
 from ghost.providers import embeddings
 from ghost.records import SystemClock
-from tests.cli.ready_ghost import run_ghost
+from tests.cli.ready_ghost import SIGNAL_AT, run_ghost
 
 SYMPTOM = "VMs in prod-subnet cannot reach the Redis cache on port 6379"
 
@@ -150,6 +151,26 @@ def test_an_earlier_session_that_was_changed_is_not_used_and_what_rested_on_it_f
     assert len(report["evidence"]) == len(first["evidence"])
     assert verdict(report) == verdict(first)
     assert first["session_id"] not in json.dumps(report)
+
+
+def test_one_that_goes_on_with_earlier_records_is_resumed_after_a_kill(
+    untold: tuple[Path, dict, str], tmp_path: Path
+) -> None:
+    for changes in (45, 70, 95):  # while it reads, when it takes the records up, and after
+        at = tmp_path / str(changes)
+        shutil.copytree(untold[0], at)
+        environment = {**os.environ, "GHOST_LAB_SPEED": "60", SIGNAL_AT: f"SIGKILL {changes}"}
+        words = ("investigate", "--lab", "blocked-port", "--json")
+        killed = run_ghost(*words, cwd=at, environment=environment, in_process=True)
+        assert killed.returncode == -signal.SIGKILL, changes
+        resumed = run_ghost(
+            *("investigate", "--resume", "last", "--json"),
+            cwd=at, environment={**os.environ, "GHOST_LAB_SPEED": "60"}, in_process=True,
+        )  # fmt: skip
+        report = json.loads(resumed.stdout)
+        assert verdict(report) == verdict(untold[1])
+        assert any("--fresh" in note for note in report["advisories"])
+        assert verified(at, report["session_id"])[0] == 0
 
 
 def test_fresh_asks_no_memory(untold: tuple[Path, dict, str], told: tuple[Path, dict, str], tmp_path: Path) -> None:

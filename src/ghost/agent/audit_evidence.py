@@ -71,8 +71,9 @@ def ages() -> Ages:
 class Evidence(Mapping[str, dict[str, Any]]):
     """The audit records of one session by audit id, in the order they were written."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, alone: bool = False) -> None:
+        """`alone`: without the records of an earlier session."""
+        self._path, self._is_alone = path, alone
         self.session_id = path.stem.removeprefix("shell_audit_")
         paths = SessionPaths(path.parent, self.session_id)
         self._mapping_path, self._earlier_path = paths.anonymization_map, paths.earlier_records
@@ -102,10 +103,10 @@ class Evidence(Mapping[str, dict[str, Any]]):
                 self.repeated.append(audit_id)
             elif record.get("audit_id"):
                 self._records[audit_id] = record
-        if self.earlier is None and self._earlier_path.exists():
-            with suppress(RecordError):
-                told = read_json(self._earlier_path)
-                self.earlier = Evidence(SessionPaths(self._path.parent, str(told["session_id"])).shell_audit)
+        if self.earlier is None and not self._is_alone and self._earlier_path.exists():
+            with suppress(RecordError, KeyError, TypeError):
+                earlier = SessionPaths(self._path.parent, str(read_json(self._earlier_path)["session_id"]))
+                self.earlier = Evidence(earlier.shell_audit, alone=True)
         return self
 
     def __getitem__(self, audit_id: str) -> dict[str, Any]:

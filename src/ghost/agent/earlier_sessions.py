@@ -13,7 +13,7 @@ from ghost.agent.turns import recorded_result
 from ghost.agent.verification import verify_session
 from ghost.brain import EarlierSession
 from ghost.errors import RecordError, SessionError
-from ghost.records import read_json
+from ghost.records import read_json, valid_session_id
 
 
 def earlier_session(audit_dir: Path, session_id: str, network: str, now: datetime) -> EarlierSession | None:
@@ -40,6 +40,8 @@ def earlier_session(audit_dir: Path, session_id: str, network: str, now: datetim
 
 def _verified(audit_dir: Path, session_id: str) -> tuple[Session, SessionPaths]:
     """Return a finished session that is no longer the current one. Raises `RecordError` if its records do not hold."""
+    if not valid_session_id(session_id):
+        raise RecordError(f"{session_id[:80]!r} is no session")
     paths = SessionPaths(audit_dir, session_id)
     session, intact = load_session(paths.archived_session)
     if session.rca_report_path is None or paths.anonymization_map.exists():

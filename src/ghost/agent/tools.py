@@ -38,7 +38,7 @@ from ghost.agent.tool_arguments import (
 from ghost.agent.turns import with_real_values
 from ghost.brain import CHECKS, Checks, ToolCall, ToolResult
 from ghost.errors import RecordError
-from ghost.records import Clock, verify, write_json
+from ghost.records import Clock, valid_session_id, verify, write_json
 from ghost.shell import READ_ONLY, printed_output
 from ghost.text import map_text
 
@@ -329,7 +329,8 @@ class Tools:
 
     def _use_earlier_records(self, request: UseEarlierRecords) -> dict[str, Any]:
         """Put on record which session's records stand for reads. A model reads all by itself."""
-        if self._session.prompt_sha256 is not None or self._session.earlier_records is not None:
+        is_first = self._session.prompt_sha256 is None and self._session.earlier_records is None
+        if not (is_first and valid_session_id(request.session_id)):
             return {"status": "error", "error": "not_allowed", "message": "records of earlier sessions cannot be used"}
         paths = SessionPaths(Path(self._session.audit_dir), self._session.session_id)
         head = verify(SessionPaths(paths.audit_dir, request.session_id).shell_audit, None).head

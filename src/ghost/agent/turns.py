@@ -67,7 +67,9 @@ class TurnLog:
 
     def memory(self, note: MemoryNote) -> None:
         record = {"kind": "memory", "text": self.written(note.text), "layers": list(note.layers)}
-        self._log.append({**record, **({"earlier": note.earlier.session_id} if note.earlier else {})})
+        self._log.append(
+            {**record, **({"earlier": [each.session_id for each in note.earlier]} if note.earlier else {})}
+        )
 
     def turn(self, number: int, turn: Turn) -> None:
         calls = [{"id": call.id, "name": call.name, "arguments": self.arguments(call)} for call in turn.tool_calls]
@@ -181,7 +183,7 @@ def _messages(
             case "resume":
                 yield ResumeNote(str(record.get("text", "")))
             case "memory":
-                named = earlier(str(record["earlier"])) if "earlier" in record else None
+                named = tuple(filter(None, map(earlier, record.get("earlier", []))))
                 yield MemoryNote(str(record.get("text", "")), tuple(map(str, record.get("layers", []))), named)
             case "turn":
                 calls = tuple(ToolCall(c["id"], c["name"], real(c["arguments"])) for c in record.get("tool_calls", []))

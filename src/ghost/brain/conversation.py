@@ -69,8 +69,8 @@ class MemoryNote:
     text: str
     layers: tuple[str, ...] = ()
     """Layers of the path that were at fault, most similar investigation first."""
-    earlier: EarlierSession | None = None
-    """The most similar one, if it found a cause and its records are at hand."""
+    earlier: tuple[EarlierSession, ...] = ()
+    """Those that found a cause and whose records are at hand, most similar first."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,9 @@ class SessionMemory:
         said = [f"[memory {hint.memory_id}] {hint.text}" for hint in hints]
         layers = dict.fromkeys(layer for hint in hints for layer in hint.layers)
         note = "\n\n".join([NOT_EVIDENCE, *said, *([changes] if changes else [])])
-        return MemoryNote(note, tuple(layers), self._earlier(hints[0].session_id))
+        found = filter(None, (self._earlier(hint.session_id) for hint in hints))
+        sessions = {session.session_id: session for session in found}
+        return MemoryNote(note, tuple(layers), tuple(sessions.values()))
 
     def keep(self, report: Mapping[str, Any]) -> None:
         try:

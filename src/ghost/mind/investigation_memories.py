@@ -191,6 +191,8 @@ def _metadata(finished: Finished, kind: MemoryType) -> dict[str, Any]:
 
 def _has_changes(finished: Finished, kind: MemoryType) -> bool:
     return kind is MemoryType.EPISODIC and bool(finished.changes)
+
+
 def _settled_by(finished: Finished) -> str:
     """Return the command that the cause rests on, if possible one that no cleared layer rests on as well."""
     cleared = {each for finding in finished.findings if not finding.at_fault for each in finding.audit_ids}

@@ -9,7 +9,7 @@ of this session, and its capture for another. Otherwise the investigation goes o
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ghost.brain.conversation import EarlierSession
@@ -17,32 +17,42 @@ from ghost.brain.offline.azure_reads import Read, reading_of
 from ghost.brain.offline.case import Case, Cause, read, run
 from ghost.brain.offline.complaint import Complaint
 from ghost.brain.offline.steps import Call, Question, Steps
-from ghost.net import Interface, Missing, Network, key, name_of, read_of
+from ghost.net import Interface, Missing, Network, VirtualNetwork, key, name_of, read_of
 
 MAX_CHECKS: Final = 3
 """Commands that a memory may cost, if it misleads."""
-ENDS: Final = shlex.join(read_of(Network(), Missing(Interface)).argv)
-"""The read of the interfaces, by which the ends are known. Every investigation begins with it."""
+ENDS, NETWORKS = (shlex.join(read_of(Network(), Missing(each)).argv) for each in (Interface, VirtualNetwork))
+"""The reads that every investigation begins with: they cost nothing. The interfaces tell the ends as they are now."""
 
 Search = Callable[[Case], Steps[Complaint]]
 """The search for causes, which leaves them in the case."""
 
 
-def recalled(case: Case, session: EarlierSession, search: Search) -> Steps[Case]:
-    """Return the case to go on with: one that the session's records answer, if its fault is still there."""
-    known = {command: reading_of(result) for command, result in session.results.items()}
-    remembered = yield from _seen(Case(case.symptom, earlier=known, answered=case.answered), session, search)
-    records = {audit_id for cause in remembered for audit_id in cause.audit_ids}
-    commands = [command for command, reading in known.items() if reading.record in records and command != ENDS]
-    if len(remembered) < len(session.causes) or len(commands) > MAX_CHECKS:
-        return case
+def recalled(case: Case, sessions: Sequence[EarlierSession], search: Search) -> Steps[Case]:
+    """Return the case to go on with: one that a session's records answer, if its fault is still there.
+
+    The first session whose records show its causes for this symptom is put to the test; no other costs a command.
+    """
+    for session in sessions:
+        known = {command: reading_of(result) for command, result in session.results.items()}
+        remembered = yield from _seen(Case(case.symptom, earlier=known, answered=case.answered), session, search)
+        records = {audit_id for cause in remembered for audit_id in cause.audit_ids}
+        decisive = [command for command, reading in known.items() if reading.record in records and command != ENDS]
+        cost = len(decisive) - decisive.count(NETWORKS)
+        if len(remembered) == len(session.causes) and cost <= MAX_CHECKS:
+            return (yield from _tested(case, session, remembered, decisive, search))
+    return case
+
+
+def _tested(
+    case: Case, session: EarlierSession, remembered: Sequence[Cause], decisive: Sequence[str], search: Search
+) -> Steps[Case]:
+    """Read what the causes rest on anew; if they are still there, let the session's other records answer reads."""
     told = " and ".join(f"{cause.kind.replace('_', ' ')} at {name_of(cause.resource)}" for cause in remembered)
-    day = session.ended[:10]
-    why = f"Is the fault that {session.session_id} found still there?"
-    reads = [Read(tuple(shlex.split(command)), why) for command in (ENDS, *commands)]
+    day, why = session.ended[:10], f"Is the fault that {session.session_id} found still there?"
     purpose = f"On {day} {session.session_id} found {told}. I read what that rested on anew, before anything else."
-    yield from read(case, purpose, *reads)
-    rest = {command: reading for command, reading in known.items() if command not in case.reads}
+    yield from read(case, purpose, *(Read(tuple(shlex.split(command)), why) for command in (ENDS, *decisive)))
+    rest = {command: reading_of(result) for command, result in session.results.items() if command not in case.reads}
     trial = Case(case.symptom, reads=dict(case.reads), earlier=rest, answered=case.answered)
     seen = yield from _seen(trial, session, search)
     old = {reading.record for reading in rest.values()}
