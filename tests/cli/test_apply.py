@@ -148,6 +148,14 @@ def test_whether_it_was_mended_is_a_task_until_a_check_by_safe_commands_says_so(
     )  # fmt: skip
 
 
+def test_a_check_does_not_say_what_is_inside_a_machine(
+    desk: Callable[..., Desk], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, told = desk("guest-broker-queue").apply(capsys, Person(), check=True)
+    assert (status, told["outcome"]) == (3, "not_known")
+    assert "inside a machine" in told["why"]
+
+
 def test_a_second_block_that_came_meanwhile_is_not_called_mended(
     desk: Callable[..., Desk], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,12 +104,12 @@ class UncheckedFixes:
             if task is not None and task.last_update_ts > oldest
         ]
 
-    @staticmethod
-    def _of_session(path: Path) -> Task | None:
+    def _of_session(self, path: Path) -> Task | None:
         session, _ = load_session(path)
         completion = session.completion or {}
         causes = completion.get("causes") or ()
-        if session.rca_report_path is None or not causes or completion.get("outcome") != "cause_found":
+        is_private = session.paths(self._workspace.root).anonymization_map.exists()  # its ends are not known here
+        if session.rca_report_path is None or not causes or completion.get("outcome") != "cause_found" or is_private:
             return None
         cause, ended = causes[0], path.stat().st_mtime
         return Task(

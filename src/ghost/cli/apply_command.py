@@ -176,7 +176,7 @@ class _Application:
             "bold",
         )
         if self._request.check:
-            self._judge(self._read())
+            self._check()
             self._keep("checked")
             self._end()
             return STATUS[told.outcome]
@@ -276,6 +276,15 @@ class _Application:
         else:
             told.outcome, told.why = "mended", "a walk of what was read anew passes"
 
+    def _check(self) -> None:
+        """Set the outcome by what is read now; the inside of a machine is as recorded, which decides nothing."""
+        network = self._read()
+        self._judge(network)
+        stops = [walk(network, flow, source=source).first_stop for flow, source in self._fix.senders]
+        if any(stop is not None and stop.kind == "guest" for stop in stops):
+            self._told.outcome = "not_known"
+            self._told.why = "what decides is inside a machine, which no SAFE command reads: investigate anew"
+
     def _keep(self, kind: str) -> None:
         """Put the outcome on record: it opens the task to check the fix, or closes it."""
         told, now = self._told, isoformat(SystemClock().now())
@@ -330,7 +339,7 @@ class _Application:
             yield from (f"  {command}" for command in told.undo)
         yield from (f"No command undoes: {run.command}" for run in done if run.undo is None)
         if told.outcome in ("drifted", "not_mended", "not_known") and any(r["outcome"] != "passes" for r in told.flows):
-            yield "Investigate anew: ghost investigate with the symptom as it is now."
+            yield "Investigate anew: ghost investigate --fresh with the symptom as it is now."
 
 
 def _because(row: dict[str, str]) -> str:
