@@ -43,6 +43,12 @@ def plant(directory: Path, finished: Finished) -> None:
     store.close()
 
 
+def tell(directory: Path, text: str) -> None:
+    """Tell a mind that thinks once."""
+    run_ghost("ingest", text, cwd=directory, environment=dict(os.environ), in_process=True)
+    run_ghost("run", "--cycles", "1", cwd=directory, environment=dict(os.environ), in_process=True)
+
+
 def verdict(report: dict) -> dict:
     """All that a report concludes, without the ids of its records."""
     summary = re.sub(r" \(records? [^)]*\)", "", report["summary"]["text"])
@@ -103,8 +109,9 @@ def test_no_memory_holds_what_a_command_printed(untold: tuple[Path, dict, str]) 
 
 @pytest.fixture(scope="module")
 def told(untold: tuple[Path, dict, str]) -> tuple[Path, dict, str]:
-    """The second investigation of the same."""
+    """The second investigation of the same, after somebody told of a change."""
     directory, *_ = untold
+    tell(directory, "Ana moved prod-subnet behind hub-fw")
     return (directory, *investigate(directory))
 
 
@@ -120,6 +127,11 @@ def test_the_next_one_reads_the_fault_anew_and_takes_the_rest_from_the_records_o
     assert "Memory (1 earlier, not evidence" in screen
     settled = "settled by: az network watcher test-ip-flow"
     assert screen.index(settled) < screen.index("I read what that rested on anew")
+    _, _, changes = screen.partition("Changed in the 24 h before, on these resources (not evidence):")
+    assert re.search(r"UTC  prod-subnet  Ana moved prod-subnet behind hub-fw  \(told by cli\)", changes)
+    assert "Ana moved" not in json.dumps(report)
+    turns = "".join(path.read_text() for path in directory.rglob("*turns*") if report["session_id"] in path.name)
+    assert "Ana moved" in turns, "the brain is told"
     assert verdict(report) == verdict(first)
     assert "mem:" not in json.dumps(report)
     assert 2 * len(report["evidence"]) <= len(first["evidence"])
