@@ -80,10 +80,10 @@ class SearchPromises(Opened):
         assert store.keyword_ids("gateway timeout firmware", 3)[0] == "rare"
 
     def test_memories_with_a_word_that_few_hold_are_told_apart(self, store: MemoryStore):
-        memories = [memory(f"m{n}", "gateway timeout in region west of 10.0.0.1") for n in range(30)]
+        memories = [memory(f"m{n}", "gateway timeout in region west of 10.0.0.1") for n in range(60)]
         rare = [memory("rare", "gateway with new firmwares"), memory("name", "gateway web-7 at 10.0.0.17")]
         store.apply(Changes(memories=[*memories, *rare]))
-        ids = [f"m{n}" for n in range(30)] + ["rare", "name", "gone"]
+        ids = [f"m{n}" for n in range(60)] + ["rare", "name", "gone"]
         asked = {
             "gateway firmware": {"rare"},
             "timeout of the gateway": set(),

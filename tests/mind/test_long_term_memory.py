@@ -133,7 +133,7 @@ def test_what_is_near_only_by_chance_does_not_go_before_words(ltm: LongTermMemor
 def test_a_search_for_what_no_memory_is_about_finds_nothing(ltm: LongTermMemory) -> None:
     assert ltm.search("chocolate cake", 10) == []
     assert ltm.search("recipe for lasagne, and a red wine", 10) == []
-    ltm.keep([memory(f"m{n}", f"{NOTES['mtu']} in region {n}") for n in range(30)])
+    ltm.keep([memory(f"m{n}", f"{NOTES['mtu']} in region {n}") for n in range(60)])
     assert ltm.search("chocolate cake in that region", 10) == []  # a word that many hold is a chance match
     ltm.upsert_memory(memory("party", "In the server room the team keeps coffee, plates, a kettle and chocolate"))
     assert [hit.memory.id for hit in ltm.search("chocolate cake in that region", 10)] == ["party"]

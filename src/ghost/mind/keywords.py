@@ -21,7 +21,7 @@ _MAX_TERMS = 24
 _MAX_LETTERS = 64
 COMMON = 3000
 """Number of memories from which a term is common."""
-RARE = 20
+RARE = 50
 """Number of memories below which a term is rare: a memory that holds it is no chance match."""
 _BUDGET = 9000
 """Maximum matches of rarer terms ranked per query."""

@@ -15,14 +15,20 @@ MEASURE = 1
 
 
 @cache
-def unrelated_texts() -> tuple[str, ...]:
-    lines = (files("ghost.mind") / "unrelated_texts.txt").read_text(encoding="utf-8").splitlines()
-    return tuple(line for line in lines if line and not line.startswith("#"))
+def unrelated_texts() -> tuple[list[str], list[str]]:
+    """Return those of daily life, and those of networks."""
+    whole = (files("ghost.mind") / "unrelated_texts.txt").read_text(encoding="utf-8")
+    daily, networks = (
+        [line for line in part.splitlines() if line and not line.startswith("#")] for part in whole.split("\n\n")
+    )
+    return daily, networks
 
 
 def measured_floor(embeddings: EmbeddingsProvider) -> float:
     """Return a cosine that few pairs of unrelated texts exceed, one as a query. Raises `ProviderError`."""
-    texts = unrelated_texts()
+    daily, networks = unrelated_texts()
+    texts = [*daily, *networks]
     cosines = np.asarray(embeddings.embed(texts, "query")) @ np.asarray(embeddings.embed(texts, "document")).T
-    others = cosines[~np.eye(len(texts), dtype=np.bool_)]
-    return float(np.clip(np.percentile(others, PERCENTILE), 0.0, 0.99))
+    are_pairs = ~np.eye(len(texts), dtype=np.bool_)
+    are_pairs[len(daily) :, len(daily) :] = False
+    return float(np.clip(np.percentile(cosines[are_pairs], PERCENTILE), 0.0, 0.99))

@@ -56,7 +56,9 @@ def found_by(ltm: LongTermMemory) -> dict[str, Callable[[str], list[str]]]:
     """For each way, from a question to the ids of the first ten."""
     return {
         "keyword": lambda text: [memory.id for memory in ltm.keyword_search(text, ASKED)],
-        "vector": lambda text: [memory.id for memory, _ in ltm.vector_search(ltm.embeddings.embed([text])[0], ASKED)],
+        "vector": lambda text: [
+            memory.id for memory, _ in ltm.vector_search(ltm.embeddings.embed([text], "query")[0], ASKED)
+        ],
         "hybrid": lambda text: [hit.memory.id for hit in ltm.search(text, ASKED, counts_as_access=False)],
     }
 
