@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -15,13 +17,18 @@ from ghost.errors import SessionError, UsageError
 from ghost.mind import Event, Kind
 from ghost.server import opened_engine
 from ghost.shell import SafeExecShell
+from tests.cli.ready_ghost import SIGNAL_AT
 from tests.cli.test_commands import ghost
+from tests.exhaustive import sample
 from tests.lab import in_process
 
 BLOCK = (
     "az network nsg rule create -g prod-rg --nsg-name cache-nsg -n other --priority 150 --access Deny "
     "--destination-port-ranges 6379"
 )
+
+MOMENTS = 30
+"""Changes of files in a run that finds a drift, at the least."""
 
 
 def change(root: Path, command: str) -> None:
@@ -86,6 +93,24 @@ def test_the_schedule_asks_beside_the_background_loop(investigated: Path, monkey
     records = (investigated / "audit").glob("shell_audit_watch_*.jsonl")
     lines = [line for file in records for line in file.read_text().splitlines()]
     assert {json.loads(line)["classification"] for line in lines} == {"SAFE"}
+
+
+@pytest.mark.parametrize("moment", sample(range(1, MOMENTS), 3))
+def test_a_run_that_is_killed_loses_no_drift_and_asks_once(moment: int, investigated: Path, tmp_path: Path) -> None:
+    root = tmp_path / "killed"
+    shutil.copytree(investigated, root, ignore=shutil.ignore_patterns("data"))
+    add(["last"], None, "tcp", "15m", root, as_json=True)
+    change(root, BLOCK.replace("150", f"{110 + moment}").replace("other", "killed"))
+    killed = ghost("watch", "run", cwd=root, in_process=True, **{SIGNAL_AT: f"SIGKILL {moment}"})
+    assert killed.returncode == -signal.SIGKILL, "there is a change of a file at this moment"
+    for _ in range(2):
+        done = ghost("watch", "run", "--json", cwd=root, in_process=True)
+        (found,) = json.loads(done.stdout)
+        verified = ghost("audit", "verify", found["session_id"], cwd=root)
+        assert verified.returncode == 0, verified.stdout
+    assert found["outcome"] == "no_drift"
+    (question,) = json.loads(ghost("interrupts", "--json", cwd=root).stdout)
+    assert "killed (priority" in question["question"]
 
 
 def test_what_cannot_be_watched_is_refused(investigated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -280,7 +280,7 @@ def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
     head = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
     approvals = (paths.approvals, paths.approvals.with_name(f"{paths.approvals.name}.head"))
     calls = (paths.calls, paths.calls.with_name(f"{paths.calls.name}.head"))
-    others = (*approvals, *calls, paths.tasks, paths.turns, paths.report, paths.report_json)
+    others = (*approvals, *calls, paths.tasks, paths.turns, paths.report, paths.report_json, paths.watch_result)
     for file in (records.file, paths.shell_audit, head, *others):
         if file is not None and file.is_file():
             yield file.name, file.read_bytes()

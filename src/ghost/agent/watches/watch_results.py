@@ -17,7 +17,7 @@ from ghost.agent.watches.watch_file import WatchedFlow
 from ghost.errors import RecordError
 from ghost.net import Missing, Walk
 from ghost.records import Head, read_json, verify, write_json
-from ghost.text import one_line
+from ghost.text import one_line, plural
 
 MAX_WHY: Final = 1000
 MAX_REPORTED: Final = 10
@@ -115,7 +115,12 @@ def _walk_row(flow: WatchedFlow, walked: Walk) -> dict[str, Any]:
     for way in ways:
         ways.extend(way.others)
     hops = [
-        {"leg": hop.leg, "hop": told(hop), "rule": hop.rule, "records": list(filter(None, hop.references))}
+        {
+            "leg": hop.leg,
+            "hop": told(hop),
+            "rule": hop.rule,
+            "records": list(dict.fromkeys(filter(None, hop.references))),
+        }
         for way in ways
         for hop in way.hops
     ]
@@ -146,6 +151,6 @@ def result_problems(paths: SessionPaths) -> tuple[str, list[str]]:
     for of, head in ((paths, stated.head), (before, stated.compared_head)):
         problems += verify(of.shell_audit, Head.from_dict(head)).errors if of is not None else []
     problems += Evidence(paths.shell_audit).problems(stated.records)
-    words = f"{stated.outcome.replace('_', ' ')}, {len(stated.records)} records"
+    words = f"{stated.outcome.replace('_', ' ')}, {plural(len(stated.records), 'record')}"
     compared_to = f", compared with {stated.compared_with}" if stated.compared_with else ""
     return words + compared_to, problems[:MAX_REPORTED]
