@@ -16,7 +16,7 @@ from ghost.server.dashboard import FOLDER
 from tests.server.conftest import Live
 
 PHONE = {"width": 390, "height": 844}
-SECTIONS = ("now", "questions", "tasks", "memory", "investigations", "read", "setup")
+SECTIONS = ("investigations", "questions", "tasks", "memory", "read", "setup", "thoughts")
 SECONDS = 10.0
 
 

@@ -31,7 +31,7 @@ def test_thoughts_appear_as_they_come_and_weigh_what_is_left_of_them(live: Live,
     engine = live.app.services.engine
     now = live.app.services.now()
     engine.wm.add(thought(1, ts=now - 900, importance=0.8))
-    page = open_page(live)
+    page = open_page(live, "#/thoughts")
     expect(page.locator(".connection")).to_have_text("live")
     expect(panel(page, "Working memory").locator(".number")).to_have_text("0.40")  # half of it is gone after 900 s
     expect(panel(page, "Live thoughts")).to_contain_text("Nothing has happened since this page was opened.")
@@ -47,7 +47,7 @@ def test_thoughts_appear_as_they_come_and_weigh_what_is_left_of_them(live: Live,
 
 
 def test_the_stream_keeps_the_last_200_and_can_be_held_still(live: Live, open_page: Open) -> None:
-    page = open_page(live)
+    page = open_page(live, "#/thoughts")
     expect(page.locator(".connection")).to_have_text("live")
     feed = live.app.services.feed
     for number in range(230):
@@ -140,7 +140,7 @@ def test_tasks_say_what_their_scores_are_made_of(live: Live, open_page: Open) ->
     assert sum(adds) == pytest.approx(float(rows.first.locator(".total").inner_text()), abs=0.01)
     expect(rows.first).to_contain_text(re.compile(r"due in 2\d min"))  # a browser may take minutes to start
     expect(rows.last.locator("details")).not_to_have_attribute("open", "")
-    go(page, "now")
+    go(page, "thoughts")
     expect(panel(page, "Next task")).to_contain_text("Do a")
     expect(panel(page, "Next task")).to_contain_text("urgency")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,8 @@ from playwright.sync_api import expect
 
 from ghost.agent import SessionPaths
 from ghost.mind import Thought
+from ghost.records import workspace_lock
+from ghost.shell import ApprovalRequest
 from tests.server import dashboard_pages
 from tests.server.conftest import NOW, Live, append, ask, command_record, remember, task, write_session
 from tests.server.dashboard_pages import SECTIONS, Open, go, panel
@@ -23,7 +26,7 @@ PLACES = (*SECTIONS, "memory?q=peering", f"investigations/{SESSION}")
 
 
 @pytest.fixture
-def furnished(live: Live, root: Any) -> Live:
+def furnished(live: Live, root: Any) -> Iterator[Live]:
     """Something in every section, so that what is looked at is there."""
     app, now = live.app, live.app.services.now()
     for number, tag in enumerate(("#plan", "#insight", "#question")):
@@ -44,7 +47,11 @@ def furnished(live: Live, root: Any) -> Live:
     write_session(root, "ghost_20250116_090000", symptom="It was interrupted")
     write_session(root, SESSION, rca_report_path="x", hypothesis_log=[HYPOTHESIS])
     paths.report_json.write_text(json.dumps(REPORT))
-    return live
+    asked = ApprovalRequest("plan", (f"az vm start --ids {VAULT}", "az vm list"), "Why", "Risk", 2, times=(1, 2))
+    with workspace_lock(root):  # as an investigation that waits
+        for each in (asked, "Which port?"):
+            app.services.room.ask(SESSION, "It is slow", each)
+        yield live
 
 
 VAULT = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211/resourceGroups/rg-a/providers/Microsoft.KeyVault/vaults/kv"
@@ -137,7 +144,7 @@ CONTRASTS = """() => {
 
 def test_contrast_is_enough_in_both_themes(furnished: Live, open_page: Open) -> None:
     """WCAG 2.2: 1.4.3 for text, 1.4.11 for edges of controls and for marks that carry meaning."""
-    page = open_page(furnished)
+    page = open_page(furnished, "#/thoughts")
     expect(page.locator(".connection")).to_have_text("live")
     for kind in ("thought", "interrupt", "error", "stored", "task"):
         furnished.app.services.feed.publish(kind, NOW, {"content": "#plan x", "question": "x", "message": "x"})
@@ -191,7 +198,7 @@ ACTIVE = """() => {
 
 
 def test_everything_is_reached_and_done_with_the_keyboard(furnished: Live, open_page: Open) -> None:
-    page = open_page(furnished)
+    page = open_page(furnished, "#/thoughts")
     expect(page.locator(".connection")).to_have_text("live")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
@@ -228,7 +235,7 @@ def test_everything_is_reached_and_done_with_the_keyboard(furnished: Live, open_
 
 
 def test_what_comes_in_moves_nothing_and_is_said_now_and_then(furnished: Live, open_page: Open) -> None:
-    page = open_page(furnished, reduced_motion="reduce")
+    page = open_page(furnished, "#/thoughts", reduced_motion="reduce")
     expect(page.locator(".connection")).to_have_text("live")
     expect(page.locator(".next-task .task-title")).to_be_visible()
     page.evaluate(

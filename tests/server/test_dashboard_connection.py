@@ -64,7 +64,7 @@ def test_a_token_is_asked_for_checked_kept_for_the_tab_and_given_up(make_app: An
         field.press("Enter")
         expect(page.locator(".question")).to_have_count(1)
         expect(page.locator(".connection")).to_have_text("live")  # /events got the token too
-        go(page, "now")
+        go(page, "thoughts")
         live.app.services.feed.publish("thought", NOW, {"content": "#plan behind the token"})
         expect(page.locator(".of-thought")).to_have_count(1)
         assert page.evaluate("[JSON.stringify(sessionStorage), localStorage.length, document.cookie]") == [
@@ -98,7 +98,7 @@ FETCHED = "path => performance.getEntriesByType('resource').some(each => each.na
 def test_after_a_restart_it_follows_again_and_reads_anew(root: Any, open_page: Open) -> None:
     with wired(settings_for(root), root) as app, served(app) as live:
         port = live.port
-        page = open_page(live)
+        page = open_page(live, "#/thoughts")
         expect(page.locator(".connection")).to_have_text("live")
         app.services.feed.publish("thought", NOW, {"content": "#plan before"})
         expect(page.locator(".of-thought")).to_have_count(1)
@@ -118,7 +118,7 @@ def test_after_a_restart_it_follows_again_and_reads_anew(root: Any, open_page: O
             expect(page.locator("#open-questions")).to_contain_text("1")  # the gap made it read again
             expect(panel(page, "State")).to_contain_text("ready")
             expect(panel(page, "Settings")).to_contain_text("Language model")  # without being asked
-            go(page, "now")
+            go(page, "thoughts")
             expect(page.locator(".of-gap")).to_have_count(1)
             expect(page.locator(".of-thought")).to_contain_text("before")
             app.services.feed.publish("thought", NOW, {"content": "#plan after"})
@@ -126,7 +126,7 @@ def test_after_a_restart_it_follows_again_and_reads_anew(root: Any, open_page: O
 
 
 def test_after_a_break_what_was_missed_follows_once(live: Live, open_page: Open) -> None:
-    page = open_page(live)
+    page = open_page(live, "#/thoughts")
     expect(page.locator(".connection")).to_have_text("live")
     feed = live.app.services.feed
     feed.publish("thought", NOW, {"content": "#plan seen"})

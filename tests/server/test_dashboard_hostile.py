@@ -7,6 +7,7 @@ is asked.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from ghost.agent import Evidence, Session, SessionPaths
 from ghost.agent.hypotheses import Hypothesis, State
 from ghost.agent.rca_report import build_report
 from ghost.mind import Thought
+from ghost.records import workspace_lock
 from ghost.server.dashboard import FOLDER
+from ghost.shell import ApprovalRequest
 from tests.server import dashboard_pages
 from tests.server.conftest import Live, append, ask, command_record, remember, task, with_whole_output, write_session
 from tests.server.dashboard_pages import PHONE, SECTIONS, Open, go, panel
@@ -78,7 +81,7 @@ def hostile_report(root: Path, paths: SessionPaths, session: Session) -> None:
 
 
 @pytest.fixture
-def haunted(live: Live, root: Path) -> Live:
+def haunted(live: Live, root: Path) -> Iterator[Live]:
     """A server whose mind and workspace hold hostile text in every place."""
     app, engine = live.app, live.app.services.engine
     now = app.services.now()
@@ -109,7 +112,11 @@ def haunted(live: Live, root: Path) -> Live:
         root, SESSION, hypothesis_log=[hypothesis], completion=completion, network=HOSTILE, rca_report_path="x"
     )
     hostile_report(root, paths, Session.model_validate(_session(root)))
-    return live
+    asked = ApprovalRequest("plan", (HOSTILE, LONG[:9000]), HOSTILE, MARKUP, 2, form=MARKUP, times=(1, 2))
+    with workspace_lock(root):  # as an investigation that waits
+        for each in (asked, HOSTILE):
+            app.services.room.ask(SESSION, HOSTILE, each)
+        yield live
 
 
 def _session(root: Path) -> dict[str, Any]:
@@ -120,7 +127,7 @@ def _session(root: Path) -> dict[str, Any]:
 def test_hostile_text_stays_text_in_every_section(haunted: Live, open_page: Open) -> None:
     page = open_page(haunted)
     desktop = page.viewport_size
-    plain = {"now", "memory", "investigations", "read", "setup"}
+    plain = {"thoughts", "memory", "investigations", "read", "setup"}
     for place in (*SECTIONS, "memory?q=peering", f"investigations/{SESSION}/evidence/{SESSION}_002"):
         go(page, place)
         nothing_came_of_it(page)
@@ -133,6 +140,8 @@ def test_hostile_text_stays_text_in_every_section(haunted: Live, open_page: Open
 
 def test_what_is_hidden_is_written_out_and_what_is_long_is_folded(haunted: Live, open_page: Open) -> None:
     page = open_page(haunted, f"#/investigations/{SESSION}")
+    expect(page.locator(".approval .command").first).to_contain_text(SHOWN)
+    assert len(page.locator(".approval .command").last.inner_text()) == 9000  # what is approved is never folded
     expect(page.locator(".record .command").first).to_contain_text(SHOWN)
     expect(page.locator(".record .command").first).to_contain_text(MARKUP)
     command = page.locator(".record .command").nth(1)
@@ -155,8 +164,8 @@ def test_what_is_hidden_is_written_out_and_what_is_long_is_folded(haunted: Live,
     expect(page.locator(".memory dd code").filter(has_text="javascript:")).to_have_text(ADDRESS)
 
 
-def test_hostile_events_stay_text_in_the_stream(live: Live, open_page: Open) -> None:
-    page = open_page(live)
+def test_hostile_events_stay_text_wherever_they_are_shown(live: Live, root: Path, open_page: Open) -> None:
+    page = open_page(live, "#/thoughts")
     expect(page.locator(".connection")).to_have_text("live")
     feed, now = live.app.services.feed, live.app.services.now()
     every: dict[str, dict[str, Any]] = {
@@ -167,12 +176,37 @@ def test_hostile_events_stay_text_in_the_stream(live: Live, open_page: Open) -> 
         "record": {"kind": "command", "session_id": ADDRESS, "audit_id": MARKUP},
         "error": {"where": MARKUP, "message": HOSTILE}, "gap": {}, "unknown": {"content": MARKUP},
     }  # fmt: skip
+    told = (
+        "session",
+        "turn",
+        "command",
+        "approval_asked",
+        "approval_answered",
+        "question",
+        "answer",
+        "report",
+        "ended",
+    )
+    names = ("text", "command", "reason", "reasoning", "model", "error", "outcome", "classification", "exit_code")
+    for event in (*told, MARKUP):
+        text = {"event": event, "session_id": SESSION, **dict.fromkeys(names, HOSTILE)}
+        feed.publish("investigation", now, text)
+        feed.publish("investigation", now, {**text, **{name: [{"nested": MARKUP}] for name in names}})
+    feed.publish("order", now, {"id": MARKUP, "symptom": HOSTILE, "state": "failed", "error": HOSTILE, "lab": MARKUP})
     for kind, data in every.items():
         feed.publish(kind, now, data)
         feed.publish(kind, now, {name: [{"nested": MARKUP}] for name in data})
     expect(page.locator(".event")).to_have_count(2 * (len(every) - 1))
     nothing_came_of_it(page)
     assert SHOWN in page.get_by_role("log").inner_text()
+    write_session(root, SESSION, symptom=HOSTILE)
+    go(page, f"investigations/{SESSION}")
+    expect(panel(page, "Live").locator(".event")).to_have_count(2 * len(told))
+    expect(panel(page, "Live")).to_contain_text(SHOWN)
+    nothing_came_of_it(page)
+    go(page, "investigations")
+    expect(page.locator(".investigation").first).to_contain_text(SHOWN)
+    nothing_came_of_it(page)
     expect(page.locator("#announcements")).to_contain_text("Ghost asks")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,7 +53,9 @@ def test_the_policy_lets_in_only_what_is_ghosts_own(client: TestClient) -> None:
     policy = client.get("/ui").headers["content-security-policy"]
     directives = dict(part.strip().partition(" ")[::2] for part in policy.split(";"))
     assert directives["default-src"] == "'none'"
-    assert directives["script-src"] == directives["style-src"] == directives["connect-src"] == "'self'"
+    assert directives["script-src"] == directives["connect-src"] == "'self'"
+    assert re.fullmatch(r"'self' 'sha256-[\w+/]{43}='", directives["style-src"])
+    assert directives["frame-src"] == "blob:"
     assert directives["img-src"] == "'self' blob:"
     assert directives["frame-ancestors"] == "'none'"
     assert directives["require-trusted-types-for"] == "'script'"

@@ -101,7 +101,7 @@ def test_one_investigation_shows_hypotheses_evidence_and_captures(client: TestCl
     ]
     assert shown["evidence"][2]["denial_reason"] == "not now"
     assert shown["captures"] == [
-        {"task_id": "cap_vm_1", "state": "DONE", "target": None, "outcome": None, "cleanup_status": None}
+        {"task_id": "cap_vm_1", "state": "DONE", "target": None, "outcome": None, "cleanup_status": None, "page": None}
     ]
     page = client.get(f"/investigations/{SID}?limit=1&offset=1").json()
     assert [row["audit_id"] for row in page["evidence"]] == [f"{SID}_002"]
@@ -161,12 +161,35 @@ def test_the_path_of_a_report_is_a_picture(client: TestClient, finished: Session
     first, second = client.get(address), client.get(f"{address}?n=1")
     assert (first.headers["content-type"], first.headers["x-content-type-options"]) == ("image/svg+xml", "nosniff")
     styled = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    assert first.headers["content-security-policy"].endswith(f"; style-src 'sha256-{styled}'")
+    assert f"; style-src 'sha256-{styled}' " in first.headers["content-security-policy"]
     assert "web&lt;script&gt;" in first.text
     assert ">db</text>" in second.text
     problem(client.get(f"{address}?n=2"), 404)
     problem(client.get(f"{address}?n=-1"), 422)
     problem(client.get("/investigations/ghost_none/path.svg"), 404)
+
+
+def test_the_page_of_a_capture_comes_from_its_directory_alone(
+    client: TestClient, finished: SessionPaths, root: Path
+) -> None:
+    address = f"/investigations/{SID}/captures/cap_vm_1/page"
+    problem(client.get(address), 404)
+    captures = root / "captures"
+    captures.mkdir()
+    for directory in (captures, root):
+        (directory / "a_report.html").write_text("<h1>Lost</h1>")
+    (captures / "link_report.html").symlink_to(root / "a_report.html")
+    here = str(captures / "a_forensic_report.md")
+    for report in (str(root / "a_forensic_report.md"), f"{captures}/link_forensic_report.md", "/", "a\0b.md", 7, here):
+        append(finished.tasks, {"task_id": "cap_vm_1", "state": "DONE", "report_path": report})
+        assert (client.get(address).status_code == 200) == (report == here), report
+    assert [each["page"] for each in client.get(f"/investigations/{SID}").json()["captures"]] == ["a_report.html"]
+    shown = client.get(address)
+    assert shown.text == "<h1>Lost</h1>"
+    assert shown.headers["content-type"] == "text/html; charset=utf-8"
+    assert shown.headers["content-security-policy"].endswith("; sandbox")
+    finished.anonymization_map.write_text("{}")  # a private session: its page holds real names
+    problem(client.get(address), 404)
 
 
 def test_the_report_comes_in_both_forms(client: TestClient, finished: SessionPaths) -> None:

@@ -1,7 +1,7 @@
 """HTML reports that cannot be broken out of: escaped elements, one style, and the parts that reports share."""
 
 from ghost.page.markup import Content, Markup, element, escaped, join
-from ghost.page.page_parts import badge, document, facts, scrolling, section, table
+from ghost.page.page_parts import badge, document, facts, scrolling, section, style, table
 
 __all__ = [
     "Content",
@@ -14,5 +14,6 @@ __all__ = [
     "join",
     "scrolling",
     "section",
+    "style",
     "table",
 ]

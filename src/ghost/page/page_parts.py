@@ -23,7 +23,7 @@ def document(title: str, main: Content, footer: str, *, header: Content = None) 
         element("meta", name="referrer", content="no-referrer"),
         element("meta", name="generator", content=f"ghost {ghost.__version__}"),
         element("title", title),
-        Markup(f"<style>\n{_style()}</style>"),
+        Markup(f"<style>{style()}</style>"),
     )
     body = element(
         "body",
@@ -35,8 +35,9 @@ def document(title: str, main: Content, footer: str, *, header: Content = None) 
 
 
 @cache
-def _style() -> str:
-    return (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+def style() -> str:
+    """Return what is in the one `style` element of a page, for the hash that a Content-Security-Policy names."""
+    return "\n" + (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 
 
 def section(title: str, *content: Content) -> Markup | None:

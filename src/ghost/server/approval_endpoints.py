@@ -21,6 +21,7 @@ ANYBODY = (
     "characters), or answer at the terminal of the investigation."
 )
 WORDS = "answer"
+RowId = Annotated[str, Path(min_length=1, max_length=ID_CHARACTERS)]
 
 
 class Asked(BaseModel):
@@ -61,18 +62,32 @@ class Decided(BaseModel):
     answer: str
 
 
+class Became(BaseModel):
+    id: str
+    is_open: bool
+    said: str = Field(description="Who answered what, in words; empty while it is open.")
+
+
 @router.get("/approvals", summary="What investigations wait for", responses=errors(503))
 def list_approvals(request: Request) -> AllAsked:
     to = services(request)
     return AllAsked(approvals=[shown(waiting) for waiting in to.room.open()], can_answer=to.has_token)
 
 
+@router.get("/approvals/{row_id}", summary="What became of one", responses=errors(404, 503))
+def what_became(request: Request, row_id: RowId) -> Became:
+    to = services(request)
+    refused = _too_late(to, row_id)
+    if refused.status_code == 404:
+        raise refused
+    is_open = to.room.find(row_id) is not None
+    return Became(id=row_id, is_open=is_open, said="" if is_open else refused.detail)
+
+
 @router.post(
     "/approvals/{row_id}/answer", summary="Approve, deny or answer", responses=errors(403, 404, 409, 413, 415, 503)
 )
-def answer(
-    request: Request, row_id: Annotated[str, Path(min_length=1, max_length=ID_CHARACTERS)], body: Decision
-) -> Decided:
+def answer(request: Request, row_id: RowId, body: Decision) -> Decided:
     """The first answer counts, whether it was given here or at the terminal; a later one is told of it."""
     to = services(request)
     if not to.has_token:

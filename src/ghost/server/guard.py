@@ -15,6 +15,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ghost import page
 from ghost.report import STYLE
 from ghost.server.access import SAFE_METHODS, Access, Headers
 from ghost.server.logs import logger, request_id
@@ -24,11 +25,17 @@ from ghost.server.request_limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_HE
 
 _log = logger("ghost.server")
 
+
+def _hash_of(style: str) -> bytes:
+    return b"'sha256-%s'" % base64.b64encode(hashlib.sha256(style.encode()).digest())
+
+
+_OF_PAGES: Final = _hash_of(page.style())
 _NOTHING: Final = b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-_DASHBOARD: Final = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; "
-    b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    b"require-trusted-types-for 'script'; trusted-types 'none'"
+_DASHBOARD: Final = (  # a capture's page is shown in a frame without rights, made of a blob: it has this policy too
+    b"default-src 'none'; script-src 'self'; style-src 'self' %s; img-src 'self' blob:; frame-src blob:; "
+    b"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'" % _OF_PAGES
 )
 _ALWAYS: Final = [
     (b"x-content-type-options", b"nosniff"),
@@ -38,10 +45,9 @@ _ALWAYS: Final = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 _OF_API: Final = [*_ALWAYS, (b"content-security-policy", _NOTHING), (b"cache-control", b"no-store")]
-_STYLED: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest())
-_OF_PICTURE: Final = [
+_OF_STYLED: Final = [
     *_ALWAYS,
-    (b"content-security-policy", b"%s; style-src 'sha256-%s'" % (_NOTHING, _STYLED)),
+    (b"content-security-policy", b"%s; style-src %s %s; sandbox" % (_NOTHING, _hash_of(STYLE), _OF_PAGES)),
     (b"cache-control", b"no-store"),
 ]
 _OF_DASHBOARD: Final = [*_ALWAYS, (b"content-security-policy", _DASHBOARD), (b"cache-control", b"no-cache")]
@@ -143,7 +149,7 @@ class _Outgoing:
     def __init__(self, send: Send, name: str, path: str) -> None:
         self._send = send
         of_path = _OF_DASHBOARD if path == "/ui" or path.startswith("/ui/") else _OF_API
-        of_path = _OF_PICTURE if path.endswith("/path.svg") and of_path is _OF_API else of_path
+        of_path = _OF_STYLED if path.endswith(("/path.svg", "/page")) and of_path is _OF_API else of_path
         self._own = [*of_path, (b"x-request-id", name.encode("ascii"))]
         self.status: int | None = None
 

@@ -13,21 +13,28 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ghost.agent import Evidence, Session, SessionPaths, tag_of
 from ghost.errors import RecordError
 from ghost.records import read_json, read_lines, read_valid_records
-from ghost.report import path_picture
+from ghost.report import page_of, path_picture
 from ghost.server.dependencies import Services, services
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
+from ghost.server.request_limits import MAX_PAGE_BYTES
 from ghost.server.sessions import InvestigationRow, OfFile, whole
 
 router = APIRouter(tags=["investigations"])
 
 SessionId = Annotated[
     str, Path(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", examples=["ghost_20250115_143200"])
+]
+TaskId = Annotated[
+    str,
+    Path(
+        min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", examples=["ghost_vm-a_20250115T143200"]
+    ),
 ]
 AuditId = Annotated[
     str,
@@ -80,6 +87,7 @@ class CaptureRow(OfFile):
     target: str | None
     outcome: str | None
     cleanup_status: str | None
+    page: str | None = Field(description="Name of its page, if any: captures that were compared share one.")
 
 
 class Investigation(BaseModel):
@@ -127,7 +135,7 @@ def get_investigation(
         evidence=[_evidence_row(record) for record in page],
         evidence_count=len(evidence),
         unreadable_lines=evidence.broken_lines[:100],
-        captures=_captures(paths),
+        captures=_captures(to, paths),
     )
 
 
@@ -186,6 +194,25 @@ def get_path_picture(
     except (FileNotFoundError, LookupError, TypeError):
         pass
     raise Refused(404, f"The report of {session_id} has no path {n}. GET /investigations/{session_id} shows its state.")
+
+
+@router.get(
+    "/investigations/{session_id}/captures/{task_id}/page",
+    summary="The page of a capture, with its plots",
+    response_class=HTMLResponse,
+    responses=errors(404),
+)
+def get_capture_page(request: Request, session_id: SessionId, task_id: TaskId) -> HTMLResponse:
+    """Return the page that was written beside the capture's report: a file of the workspace, and no record.
+
+    A private session has none here: its pages hold real names.
+    """
+    to = services(request)
+    _, paths = _found(to, session_id)
+    task = next((record for record in _last_records(paths) if record["task_id"] == task_id), {})
+    if (page := _page(to, paths, task)) is None:
+        raise Refused(404, f"The capture {task_id!r} of {session_id} has no page here.")
+    return HTMLResponse(page.read_bytes())
 
 
 @router.get(
@@ -264,20 +291,37 @@ def _number(value: Any, kind: Any) -> Any:
     return value if isinstance(value, kind) and not isinstance(value, bool) else None
 
 
-def _captures(paths: SessionPaths) -> list[CaptureRow]:
+def _captures(to: Services, paths: SessionPaths) -> list[CaptureRow]:
+    return [
+        CaptureRow(
+            task_id=record["task_id"],
+            state=_text(record, "state") or "",
+            target=_text(record, "target"),
+            outcome=_text(record, "outcome"),
+            cleanup_status=_text(record, "cleanup_status"),
+            page=page.name if (page := _page(to, paths, record)) else None,
+        )
+        for record in _last_records(paths)
+    ]
+
+
+def _page(to: Services, paths: SessionPaths, task: Mapping[str, Any]) -> FilePath | None:
+    """Return the page beside the report of a capture; None unless it lies in the directory of captures itself."""
+    report = _text(task, "report_path")
+    if not report or paths.anonymization_map.exists():
+        return None
+    try:
+        page = page_of(report)
+        inside = page.resolve() == to.settings.capture_dir.resolve() / page.name
+        return page if inside and page.is_file() and page.stat().st_size <= MAX_PAGE_BYTES else None
+    except (OSError, ValueError):  # of a name that no file may have
+        return None
+
+
+def _last_records(paths: SessionPaths) -> list[dict[str, Any]]:
     """Return the last record of each capture task."""
     try:
         records, _ = read_valid_records(paths.tasks)
     except RecordError:
         return []
-    latest = {task_id: record for record in records if (task_id := _text(record, "task_id"))}
-    return [
-        CaptureRow(
-            task_id=task_id,
-            state=_text(record, "state") or "",
-            target=_text(record, "target"),
-            outcome=_text(record, "outcome"),
-            cleanup_status=_text(record, "cleanup_status"),
-        )
-        for task_id, record in latest.items()
-    ]
+    return list({task_id: record for record in records if (task_id := _text(record, "task_id"))}.values())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+import ghost.lab
 from ghost.server.dependencies import Services, services
 from ghost.server.investigation_endpoints import SessionId
 from ghost.server.investigation_queue import InvestigationQueue, QueueFullError
@@ -18,6 +19,8 @@ from ghost.server.sessions import InvestigationState
 
 router = APIRouter(tags=["investigations"])
 
+NONE_HERE = "This server starts no investigations: it was not started by ghost serve."
+
 OrderId = Annotated[str, Path(min_length=1, max_length=ID_CHARACTERS, examples=["i:1732264000000"])]
 
 
@@ -26,15 +29,37 @@ class NewInvestigation(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"symptom": "web-vm cannot reach db-vm on 5432"}]}
     )
 
-    symptom: str = Field(min_length=1, max_length=SYMPTOM_CHARACTERS, pattern=r"\S", description="What fails.")
+    symptom: str | None = Field(
+        None,
+        min_length=1,
+        max_length=SYMPTOM_CHARACTERS,
+        pattern=r"\S",
+        description="What fails; a lab brings its own.",
+    )
     lab: str | None = Field(
         None, max_length=60, pattern=r"^[a-z0-9][a-z0-9-]*$", description="In this simulated network, to practise."
     )
     read_only: bool = Field(False, description="Ask nobody: what would ask is refused. Always so without a token.")
 
+    @model_validator(mode="after")
+    def _something_fails(self) -> NewInvestigation:
+        if self.symptom is None and self.lab is None:
+            raise ValueError("say what fails in symptom, or name a lab")
+        return self
+
+
+class Scenario(BaseModel):
+    name: str
+    symptom: str = Field(description="Its own.")
+
+
+class Scenarios(BaseModel):
+    scenarios: list[Scenario]
+
 
 class Queue(BaseModel):
     orders: list[Order] = Field(description="Newest first.")
+    why_not: str | None = Field(description="Why this server starts none, if so.")
 
 
 @router.post(
@@ -46,9 +71,15 @@ def start(request: Request, body: NewInvestigation) -> Order:
     return _queued(to, symptom=body.symptom, lab=body.lab, read_only=body.read_only or not to.has_token)
 
 
+@router.get("/scenarios", summary="Simulated networks to practise in", responses=errors())
+def list_scenarios() -> Scenarios:
+    return Scenarios(scenarios=[Scenario(name=each.name, symptom=each.symptom) for each in ghost.lab.headlines()])
+
+
 @router.get("/queue", summary="Investigations that the server started", responses=errors(503))
 def list_queue(request: Request) -> Queue:
-    return Queue(orders=_queue(services(request)).orders())
+    queue = services(request).queue
+    return Queue(orders=queue.orders() if queue else [], why_not=None if queue else NONE_HERE)
 
 
 @router.post("/queue/{order_id}/cancel", summary="Cancel one", responses=errors(404, 503))
@@ -99,5 +130,5 @@ def _queued(to: Services, **wanted: object) -> Order:
 
 def _queue(to: Services) -> InvestigationQueue:
     if to.queue is None:
-        raise Refused(403, "This server starts no investigations.")
+        raise Refused(403, NONE_HERE)
     return to.queue

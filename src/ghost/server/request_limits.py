@@ -31,6 +31,8 @@ ANSWER_CHARACTERS: Final = 8_000
 SEEDS: Final = 20
 SEED_CHARACTERS: Final = 2_000
 SEEDS_CHARACTERS: Final = 10_000
+MAX_PAGE_BYTES: Final = 4 << 20
+"""Of a capture's page."""
 ID_CHARACTERS: Final = 200
 SYMPTOM_CHARACTERS: Final = 4_000
 

@@ -68,9 +68,10 @@ const PLACEHOLDER = /\[[A-Z][A-Z_]*_\d+\]/;
 /**
  * A command, whole, with a button that copies it. `what` names it for a screen reader; `say` tells the result. What has
  * lines or characters that the page writes out is not offered: pasted, it would be another command than the one shown.
+ * `limit`: of characters, what is longer is folded.
  */
-export function command(text, what, say) {
-  const code = outside(text, { tag: "code", cls: "command" });
+export function command(text, what, say, limit = undefined) {
+  const code = outside(text, { tag: "code", cls: "command", limit });
   if (!text || visible(text) !== text || text.includes("\n")) return code;
   const words = h("span", {}, "Copy");
   const copy = async () => {

@@ -6,7 +6,8 @@
 //   keyed(parent, items, key, make)   brings a list up to date without touching what stays
 
 const REFUSED = /^(on|style$|srcdoc$|src$|action$|formaction$|innerhtml$|outerhtml$)/i;
-const isOwn = (tag, name, value) => (name === "href" && value.startsWith("#")) || (tag === "img" && name === "src" && value.startsWith("blob:"));
+const isOwn = (tag, name, value, { sandbox }) => (name === "href" && value.startsWith("#")) ||
+  (name === "src" && value.startsWith("blob:") && (tag === "img" || (tag === "iframe" && sandbox === ""))); // a frame without rights
 const HIDDEN = new RegExp(
   "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e" +
   "\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]" +
@@ -26,7 +27,7 @@ export function h(tag, attributes = {}, ...children) {
       for (const [kind, listener] of Object.entries(value)) element.addEventListener(kind, listener);
     } else if (name === "value" || name === "checked" || name === "disabled" || name === "open") {
       element[name] = value;
-    } else if ((REFUSED.test(name) || name === "href") && !isOwn(tag, name, String(value))) {
+    } else if ((REFUSED.test(name) || name === "href") && !isOwn(tag, name, String(value), attributes)) {
       throw new TypeError(`no element of the dashboard has ${name}=${value}`);
     } else {
       element.setAttribute(name, value === true ? "" : visible(value));

@@ -5,13 +5,14 @@ import { Problem, isAborted } from "./api.js";
 import { EventReader } from "./server-sent.js";
 
 export const KINDS = ["stimulus", "thought", "stored", "interrupt", "answer", "scrape", "task", "record", "error", "gap"];
+const OF_INVESTIGATIONS = ["approvals", "order", "investigation"]; // shown in their own places, not in the stream
 export const KEPT = 200;
 const SILENCE_MS = 40_000; // a comment comes every 15 s: after this the connection is dead, whatever TCP says
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
 const LASTED_MS = 5_000; // a stream that was cut sooner was no success: the waits go on growing
 
-/** Events: each kind of `KINDS` (detail: data), `any` (detail: {kind, data}), and `state`. */
+/** Events: each kind of both lists (detail: data), `any` of `KINDS` (detail: {kind, data}), and `state`. */
 export class Following extends EventTarget {
   /** connecting, live, reconnecting, stopped */
   state = "connecting";
@@ -90,7 +91,9 @@ export class Following extends EventTarget {
     this.#lastId = id;
     let read;
     try { read = JSON.parse(data); } catch { return; }
-    if (KINDS.includes(kind) && read && typeof read === "object") this.#tell(kind, read);
+    if (!read || typeof read !== "object") return;
+    if (KINDS.includes(kind)) this.#tell(kind, read);
+    else if (OF_INVESTIGATIONS.includes(kind)) this.dispatchEvent(new CustomEvent(kind, { detail: read }));
   }
 
   #tell(kind, data) {

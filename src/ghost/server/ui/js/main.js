@@ -3,22 +3,23 @@
 import { Api } from "./api.js";
 import { Availability, availabilitySwitch } from "./availability.js";
 import { themeChoice } from "./controls.js";
-import { fill, h, setText, visible } from "./dom.js";
+import { fill, h, listOf, setText, visible } from "./dom.js";
 import { Following } from "./following.js";
 import { showLogin } from "./login.js";
 import { Announcer, failure, loading } from "./notices.js";
 import { Questions } from "./questions.js";
 import { routeOf } from "./router.js";
-import * as now from "./views/now.js";
+import * as investigations from "./views/investigations.js";
+import { Waiting } from "./waiting.js";
 
 const SECTIONS = {
-  now: ["Now", async () => now],
+  investigations: ["Investigations", async () => investigations],
   questions: ["Questions", () => import("./views/questions.js")],
   tasks: ["Tasks", () => import("./views/tasks.js")],
   memory: ["Memory", () => import("./views/memory.js")],
-  investigations: ["Investigations", () => import("./views/investigations.js")],
   read: ["Read pages", () => import("./views/read.js")],
   setup: ["Setup", () => import("./views/setup.js")],
+  thoughts: ["Thoughts", () => import("./views/thoughts.js")],
 };
 const main = document.getElementById("content");
 const banner = document.getElementById("banner");
@@ -30,6 +31,7 @@ const app = {
   api, following,
   availability: new Availability(api),
   questions: new Questions(api),
+  waiting: new Waiting(api),
   say: (text, urgent = true) => announcer.say(text, urgent),
   title: (words) => showTitle(words),
 };
@@ -44,7 +46,7 @@ let title = "Ghost";
 async function show(moved) {
   if (locked) return;
   const route = routeOf(location.hash);
-  if (!Object.hasOwn(SECTIONS, route.section)) route.section = "now";
+  if (!Object.hasOwn(SECTIONS, route.section)) route.section = "investigations";
   const [name, load] = SECTIONS[route.section];
   if (moved && shown.section === route.section && shown.go?.(route)) return; // the view goes there by itself
   leaving.abort();
@@ -79,7 +81,17 @@ async function show(moved) {
 
 function showTitle(words) {
   title = `${visible(words)} · Ghost`;
-  const open = app.questions.open?.length ?? 0;
+  showCounts();
+}
+
+function showCounts() {
+  const counts = { "open-questions": app.questions.open?.length ?? 0, "waiting-approvals": app.waiting.approvals?.length ?? 0 };
+  for (const [id, open] of Object.entries(counts)) {
+    const count = document.getElementById(id);
+    count.hidden = !open;
+    fill(count, String(open), h("span", { class: "unseen" }, " open"));
+  }
+  const open = counts["open-questions"] + counts["waiting-approvals"];
   document.title = open ? `(${open}) ${title}` : title;
 }
 
@@ -89,12 +101,14 @@ const signOut = h("button", { type: "button", class: "quiet", hidden: true, list
 fill(document.getElementById("bar-controls"),
   availabilitySwitch(app.availability, (words) => app.say(words)), themeChoice(), signOut);
 
-app.questions.addEventListener("change", () => {
-  const open = app.questions.open?.length ?? 0;
-  const count = document.getElementById("open-questions");
-  count.hidden = !open;
-  fill(count, String(open), h("span", { class: "unseen" }, " open"));
-  document.title = open ? `(${open}) ${title}` : title;
+app.questions.addEventListener("change", showCounts);
+let known = new Set();
+app.waiting.addEventListener("change", () => {
+  showCounts();
+  const { approvals } = app.waiting;
+  const fresh = listOf(approvals).find(({ id }) => !known.has(id));
+  if (fresh) app.say(`An investigation waits for you: ${fresh.symptom}`);
+  if (approvals) known = new Set(approvals.map(({ id }) => id));
 });
 following.addEventListener("interrupt", ({ detail }) => app.say(`Ghost asks: ${detail.question ?? ""}`));
 
@@ -146,6 +160,8 @@ async function begin() {
   signOut.hidden = !api.token;
   const config = api.get("/config").then((config) => app.availability.learn(config.user_available)).catch(() => {});
   app.questions.read();
+  app.waiting.read();
+  app.waiting.readOrders();
   following.start();
   show(false);
   await config;
@@ -157,6 +173,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 addEventListener("hashchange", () => show(true));
 app.questions.follow(following, forever);
+app.waiting.follow(following, forever);
 following.addEventListener("gap", () => api.get("/config").then((config) => app.availability.learn(config.user_available)).catch(() => {}));
 begin();
 // What every section is made of, while the server is there: then they can be looked through when it is not.

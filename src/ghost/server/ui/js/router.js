@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/").filter(Boolean).map(decoded);
-  return { section: parts[0] || "now", parts: parts.slice(1), query: new URLSearchParams(query) };
+  return { section: parts[0] || "investigations", parts: parts.slice(1), query: new URLSearchParams(query) };
 }
 
 export function hashOf(section, parts = [], query = {}) {

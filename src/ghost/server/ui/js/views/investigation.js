@@ -1,4 +1,4 @@
-// One investigation in the order of its report: cause, what to do, how sure and why, what was not verified, the path,
+// One investigation: what it waits for and tells while it runs; then in the order of its report: cause, what to do, how sure and why, what was not verified, the path,
 // the timeline, and everything that ran. Times are UTC, as in the report.
 
 import { Problem, part } from "../api.js";
@@ -6,9 +6,12 @@ import { chip, panel } from "../controls.js";
 import { fill, h, listOf, outside, recordOf, setText, textOf } from "../dom.js";
 import { empty, failure, loaded } from "../notices.js";
 import { soon, utc } from "../times.js";
+import { waitingCards } from "./approvals.js";
 import { citing, evidenceList } from "./evidence.js";
-import { resuming, stateChip } from "./investigations.js";
+import { orderOf, stateChip } from "./investigations.js";
+import { livePanel } from "./live.js";
 import { reportParts } from "./report.js";
+import { steering } from "./start.js";
 
 const HYPOTHESES = { CONFIRMED: "good", REFUTED: "plain", ACTIVE: "info", CONTRADICTED: "warn", DENIED_ONCE: "warn", DENIED_TWICE: "warn", UNVERIFIABLE: "violet" };
 
@@ -21,22 +24,37 @@ export function show(place, app, route, signal) {
     certainty: panel("Confidence and reasons", { cls: "report" }), unverified: panel("Not verified", { cls: "report" }), path: panel("Path"),
     coverage: panel("Path coverage"), timeline: panel("Timeline (UTC)"), captures: panel("Captures"), evidence: panel("Evidence") };
   parts.path.element.hidden = true;
+  const waits = panel("Waiting for you", { cls: "waiting" });
+  waits.element.querySelector("h2").setAttribute("tabindex", "-1");
+  const cards = waitingCards(app, signal, sessionId);
+  const live = livePanel(sessionId, app, signal);
+  const steered = h("div", {});
+  const pages = h("div", {});
+  const captured = h("div", {});
+  fill(waits.body, cards.list);
+  fill(parts.captures.body, captured, pages);
+  cards.list.addEventListener("change", () => { waits.element.hidden = !cards.list.childElementCount; });
+  waits.element.hidden = !cards.render();
   const reasons = h("div", {});
   const tested = h("div", {});
   fill(parts.certainty.body, reasons, h("h3", {}, "Hypotheses"), tested);
-  fill(place, h("p", {}, h("a", { href: "#/investigations" }, "All investigations")), heading, about,
-    Object.values(parts).map(({ element }) => element));
+  fill(place, h("p", {}, h("a", { href: "#/investigations" }, "All investigations")), heading, about, steered,
+    waits.element, live.element, Object.values(parts).map(({ element }) => element));
   const evidence = evidenceList(sessionId, app, signal);
   const cite = citing(sessionId, evidence);
   let seen = null;
 
-  const once = { hypotheses: "", captures: "", report: "", timeline: "" };
+  const once = { hypotheses: "", captures: "", report: "", timeline: "", steered: "", pages: "" };
   const changed = (name, value) => {
     const before = once[name];
     once[name] = JSON.stringify(value);
     return once[name] !== before;
   };
 
+  const steer = () => {
+    const order = orderOf(app.waiting.orders, sessionId);
+    if (seen && changed("steered", [seen.investigation.state, order, app.waiting.whyNot])) fill(steered, steering(app, seen.investigation, order));
+  };
   const read = async () => {
     await loaded(about, "Reading the investigation.", async () => {
       const found = await evidence.read();
@@ -44,8 +62,10 @@ export function show(place, app, route, signal) {
       setText(heading, now.symptom ? now.symptom.slice(0, 300) : sessionId);
       if (changed("hypotheses", [found.hypotheses, now.state])) fill(tested, hypotheses(found.hypotheses, now.state === "running", cite));
       if (!evidence.element.isConnected) fill(parts.evidence.body, evidence.element);
-      if (!once.report && changed("captures", found.captures)) fill(parts.captures.body, captures(found.captures));
-      return h("p", { class: "faint" }, stateChip(now), " ", h("code", {}, sessionId), " ", [now.created_at && `${utc(now.created_at)} UTC`, now.network, now.brain,
+      if (!once.report && changed("captures", found.captures)) fill(captured, captures(found.captures));
+      live.render(now.state === "running");
+      steer();
+      return h("p", { class: "faint" }, stateChip(now, orderOf(app.waiting.orders, sessionId)), " ", h("code", {}, sessionId), " ", [now.created_at && `${utc(now.created_at)} UTC`, now.network, now.brain,
         `${now.turns} turns`].filter(Boolean).join(" · "));
     }, signal);
     await readReport();
@@ -60,8 +80,7 @@ export function show(place, app, route, signal) {
     if (seen && changed("timeline", [seen, report])) fill(parts.timeline.body, timeline(seen, report, cite));
     for (const name of ["unverified", "coverage"]) parts[name].element.hidden = !report;
     if (!report) {
-      const stopped = seen?.investigation.state === "resumable";
-      fill(parts.actions.body, stopped ? resuming(sessionId, app.say) : empty("Nothing yet.", "The report says what to do."));
+      fill(parts.actions.body, empty("Nothing yet.", "The report says what to do."));
       return empty("No report yet.", "It is written when the investigation concludes. The commands so far are below.");
     }
     if (!changed("report", report)) return null;
@@ -71,7 +90,8 @@ export function show(place, app, route, signal) {
     fill(reasons, made.certainty);
     fill(parts.unverified.body, made.unverified);
     fill(parts.coverage.body, made.coverage);
-    if (made.captured) fill(parts.captures.body, made.captured);
+    if (made.captured) fill(captured, made.captured);
+    if (changed("pages", seen.captures)) fill(pages, capturePages(seen.captures, sessionId, app, signal));
     showPath(parts.path, sessionId, app, signal);
     return made.cause;
   }, signal);
@@ -84,7 +104,8 @@ export function show(place, app, route, signal) {
   };
   const again = soon(1000, read, signal);
   app.following.addEventListener("record", ({ detail }) => { if (detail.session_id === sessionId) again(); }, { signal });
-  app.following.addEventListener("gap", again, { signal });
+  for (const kind of ["gap", "order"]) app.following.addEventListener(kind, again, { signal });
+  app.waiting.addEventListener("change", steer, { signal });
   read().then(() => { if (!signal.aborted && route.parts[1]) go(route); })
     .catch((error) => { if (!signal.aborted) fill(about, failure(error)); });
   return go;
@@ -103,6 +124,22 @@ async function showPath({ element, body }, sessionId, app, signal) {
     element.hidden = error instanceof Problem && error.status === 404;
     if (!element.hidden) fill(body, failure(error, () => showPath({ element, body }, sessionId, app, signal)));
   }
+}
+
+/** The pages of captures, each in a frame without rights: they are files that others may have written. */
+function capturePages(found, sessionId, app, signal) {
+  const named = [...new Map(found.filter(({ page }) => page).map((each) => [each.page, each])).values()];
+  return named.map((each) => {
+    const place = h("div", { class: "capture-page" });
+    loaded(place, "Reading the page of the capture.", async () => {
+      const response = await app.api.fetch(`/investigations/${part(sessionId)}/captures/${part(each.task_id)}/page`, { signal });
+      const address = URL.createObjectURL(new Blob([await response.text()], { type: "text/html" }));
+      signal.addEventListener("abort", () => URL.revokeObjectURL(address));
+      return [h("p", { class: "faint" }, "The capture’s own page with its plots, a file of the workspace and no record: ", outside(each.page, { tag: "code" })),
+        h("iframe", { sandbox: "", src: address, title: `The page of ${each.page}` })];
+    }, signal);
+    return place;
+  });
 }
 
 function hypotheses(found, running, cite) {

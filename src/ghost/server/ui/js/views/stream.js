@@ -6,7 +6,7 @@ import { KEPT } from "../following.js";
 import { empty } from "../notices.js";
 import { hashOf, recordLink } from "../router.js";
 import { clock, every, soon, span } from "../times.js";
-import { thoughtText } from "./now.js";
+import { thoughtText } from "./thoughts.js";
 
 const FILTERS = {
   all: () => true,

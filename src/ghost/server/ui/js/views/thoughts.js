@@ -1,4 +1,4 @@
-// The current state: live events, working memory, the next task, and a form for stimuli.
+// The stream of thoughts: live events, working memory, the next task, and a form for stimuli.
 
 import { explained } from "../api.js";
 import { bar, chip, field, input, panel } from "../controls.js";
@@ -12,7 +12,7 @@ import { streamPanel } from "./stream.js";
 const THOUGHTS = 60;
 
 export function show(place, app, _route, signal) {
-  fill(place, h("h1", { class: "unseen" }, "Now"),
+  fill(place, h("h1", { class: "unseen" }, "Thoughts"),
     h("div", { class: "columns" },
       h("div", { class: "column wide" }, streamPanel(app, signal), tellPanel(app)),
       h("div", { class: "column" }, nextTaskPanel(app, signal), workingMemoryPanel(app, signal))));
