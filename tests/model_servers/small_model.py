@@ -1,4 +1,4 @@
-"""A real small model investigates in the lab (`make test-model`). What it says is worthless, and the rules hold.
+"""A real small model investigates in the lab and thinks (`make test-model`). It is worthless, and the rules hold.
 
 Not collected by `make test`: it takes minutes, and the model is installed apart.
 """
@@ -36,9 +36,9 @@ def address() -> Iterator[str]:
         server.stdin.close()
 
 
-def ghost(*words: str, address: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def ghost(*words: str, address: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GHOST_")}
-    environment = {**clean, **LIMITS, "GHOST_LLM_URL": address, "GHOST_LAB_SPEED": "1000"}
+    environment = {**clean, **LIMITS, "GHOST_LLM_URL": address, "GHOST_LAB_SPEED": "1000", **more}
     result = subprocess.run(
         [GHOST, *words], cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
@@ -69,3 +69,27 @@ def test_whatever_a_small_model_says_nothing_runs_unapproved_and_nothing_is_beli
         ("RISKY", "user_approved"),
     }
     assert ghost("audit", "verify", session["session_id"], address=address, cwd=tmp_path).returncode == 0
+
+
+FACTS = [f"Ana moved shop-vm{number} to 10.4.0.{number + 1}" for number in range(6)]
+
+
+def test_whatever_a_small_model_thinks_no_cycle_fails_and_what_was_told_is_remembered(
+    tmp_path: Path, address: str
+) -> None:
+    thinks = {
+        "PROVIDER_LLM": "openai",
+        "GHOST_LLM_URL": address,
+        "GHOST_LLM_MODEL": "smollm2",
+        "GHOST_PROVIDER_TIMEOUT": "300",
+    }
+    for number, fact in enumerate(FACTS):
+        ghost("ingest", fact, address=address, cwd=tmp_path)
+        result = ghost("run", "--cycles", "1", "--json", address=address, cwd=tmp_path, **thinks)
+        assert result.returncode == 0, (number, result.stderr)
+        for line in map(json.loads, result.stdout.splitlines()):
+            if line["kind"] == "thought":
+                assert line["sources"], line
+    ghost("export", "memories.jsonl", address=address, cwd=tmp_path)
+    kept = [json.loads(line)["content"] for line in (tmp_path / "memories.jsonl").read_text().splitlines()]
+    assert [content for content in kept if content in FACTS] == FACTS
