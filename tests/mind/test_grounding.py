@@ -17,6 +17,7 @@ from tests.mind.mixed_stimuli import mixed
 ITEMS = [
     Item("stim:1", "Ana moved pay-db to 10.4.0.7 on Tuesday"),
     Item("stim:2", "shop-vm cannot reach pay-db"),
+    Item("stim:3", "app-2 times out to ledger-db since 9:40"),
     Item("mem:1", "cache-vm listens on port 6380"),
 ]
 
@@ -28,6 +29,7 @@ GROUNDED = [
     ("#insight port 6380 is open. Sources: mem:1, mem:99", "mem:1"),
     ("#question On which port does shop-vm fail to reach pay-db? Needed: port. Sources: stim:2", "stim:2"),
     ("#question Since when does shop-vm fail to reach pay-db?", "stim:2"),
+    ("#question On which port does app-2 time out to ledger-db? Needed: port.", "stim:3"),
     ("#question Who owns pay-db? Needed: reason.", "stim:1"),
 ]
 INVENTED = [
