@@ -165,6 +165,14 @@ def test_an_earlier_session_that_was_changed_is_not_used_and_what_rested_on_it_f
     assert first["session_id"] not in json.dumps(report)
 
 
+def test_a_cause_that_rests_on_no_record_is_not_tested_and_all_is_read_anew(tmp_path: Path) -> None:
+    first, _ = investigate(tmp_path, lab="routes-tax-service")
+    second, screen = investigate(tmp_path, lab="routes-tax-service")
+    assert "Memory (1 earlier" in screen
+    assert verdict(second) == verdict(first)
+    assert len(second["evidence"]) == len(first["evidence"])
+
+
 def test_one_that_goes_on_with_earlier_records_is_resumed_after_a_kill(
     untold: tuple[Path, dict, str], tmp_path: Path
 ) -> None:

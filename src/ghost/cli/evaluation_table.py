@@ -72,10 +72,9 @@ def show_beside(rich: Rich, brain: str, rows: Sequence[Row], offline: Sequence[R
 
 def show_memory(rich: Rich, effects: Sequence[MemoryEffect]) -> None:
     """Print what memory did: commands of first and second runs by class, and where anything is worse."""
-    rich.print("\nOf scenarios in which the first run finds a cause: commands until a cause is seen, and in all;")
-    rich.print(
-        "approvals asked; scenarios with at most half the commands. misled: commands more, in all and at most.\n"
-    )
+    rich.print("\nfound: first runs that find a cause. Of those: commands until it is seen, and")
+    rich.print("in all, then the same of second runs; approvals asked; how many second runs need")
+    rich.print("at most half. misled: commands more than in first runs, in all and at most.\n")
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for column in ("class", "found", "seen", "then", "all", "then", "appr", "then", "half", "misled", "most"):
         table.add_column(column, justify="left" if column == "class" else "right", no_wrap=True)
@@ -85,10 +84,8 @@ def show_memory(rich: Rich, effects: Sequence[MemoryEffect]) -> None:
     table.add_row("total", *_memory_cells(effects))
     rich.print(table, soft_wrap=False)
     sums = memory_sums(effects)
-    rich.print(
-        f"\nThe second run: same cause {sums['same_cause']}, same coverage {sums['same_coverage']} of "
-        f"{sums['scenarios']}. Misled: same verdict {sums['misled_same_verdict']} of {sums['misled']}."
-    )
+    same = f"same cause {sums['same_cause']}, same coverage {sums['same_coverage']} of {sums['scenarios']}"
+    rich.print(f"\nSecond runs: {same}. Misled: same verdict {sums['misled_same_verdict']} of {sums['misled']}.")
     worse = [effect for effect in effects if effect.worse]
     rich.print(f"Worse: {len(worse) or 'none'}{':' if worse else '.'}")
     for effect in worse:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ghost.brain.conversation import EarlierSession
-from ghost.brain.offline.azure_reads import Read, reading_of
+from ghost.brain.offline.azure_reads import Read, Reading, reading_of
 from ghost.brain.offline.case import Case, Cause, read, run
 from ghost.brain.offline.complaint import Complaint
 from ghost.brain.offline.steps import Call, Question, Steps
@@ -60,23 +60,50 @@ def _tested(
     if not there.issuperset(cause.identity for cause in remembered):
         case.say("It is not there as it was, so I go on without that session.")
         return case
-    purpose = f"It is still there. For the rest of the path the records of {day} stand, and the report says where."
-    (adopted,) = yield from run(case, purpose, [Call("use_earlier_records", {"session_id": session.session_id})])
-    if adopted.get("status") == "ok":
-        case.earlier, case.earlier_wire = rest, session.wire
+    yield from _stand(case, session, rest)
     return case
 
 
+def taken_up(case: Case, sessions: Sequence[EarlierSession]) -> Steps[bool]:
+    """Let the records of a session answer what is still to be read inside machines, if its causes were all seen here.
+
+    Return whether they do. For causes that only a capture shows, which is not taken because a memory says so.
+    """
+    seen = {_place(cause.kind, cause.resource, cause.rule) for cause in case.causes}
+    for session in sessions if not case.earlier else ():
+        inside = any(" run-command invoke " in command for command in session.results)
+        if inside and seen.issuperset(_places(session)):
+            known = {command: reading_of(result) for command, result in session.results.items()}
+            return (yield from _stand(case, session, {each: known[each] for each in known if each not in case.reads}))
+    return False
+
+
+def _stand(case: Case, session: EarlierSession, rest: dict[str, Reading]) -> Steps[bool]:
+    """Let records stand for reads, if the agent puts that on record; return whether they do."""
+    day = session.ended[:10]
+    purpose = f"It is still there. For the rest of the path the records of {day} stand, and the report says where."
+    (answer,) = yield from run(case, purpose, [Call("use_earlier_records", {"session_id": session.session_id})])
+    if answer.get("status") == "ok":
+        case.earlier, case.earlier_wire = rest, session.wire
+    return bool(case.earlier)
+
+
 def _seen(trial: Case, session: EarlierSession, search: Search) -> Steps[list[Cause]]:
-    """Return the causes of the session that a search in records alone shows; it ends where it needs a command."""
+    """Return the causes of the session that a search in records alone shows, and what they rest on; it ends where it
+    needs a command.
+    """
     steps, answer = search(trial), None
     try:
         while isinstance(step := steps.send(answer), Question):
             answer = yield step
     except StopIteration:
         pass
-    found = {_place(each["kind"], each["resource"], each["rule"]) for each in session.causes}
-    return [each for each in trial.causes if each.kind and _place(each.kind, each.resource, each.rule) in found]
+    found = _places(session)
+    return [c for c in trial.causes if c.audit_ids and c.kind and _place(c.kind, c.resource, c.rule) in found]
+
+
+def _places(session: EarlierSession) -> set[tuple[str, str, str]]:
+    return {_place(each["kind"], each["resource"], each["rule"]) for each in session.causes}
 
 
 def _place(kind: str, resource: str, rule: str | None) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case, Cause
 from ghost.brain.offline.complaint import Complaint, StatedEnds
 from ghost.brain.offline.conclusion import conclude, conclude_not_begun
-from ghost.brain.offline.earlier_records import recalled
+from ghost.brain.offline.earlier_records import recalled, taken_up
 from ghost.brain.offline.flow_history import last_passed
 from ghost.brain.offline.guest_inspection import inspect_guests
 from ghost.brain.offline.hypothesis_catalogue import register_all
@@ -33,13 +33,12 @@ def investigate(text: str, memory: MemoryNote | None = None, stated: StatedEnds 
     """Run the investigation. `memory`: decides what is read first, and may name a session whose records stand for the
     reads of this one while its fault is still there. `stated`: what options state beside the sentence.
     """
-    case, suspected = Case(text), memory.layers if memory else ()
+    memory = memory or MemoryNote("")
 
     def search(case: Case) -> Steps[Complaint]:
-        return _search(case, stated or StatedEnds(), suspected)
+        return _search(case, stated or StatedEnds(), memory)
 
-    if memory and memory.earlier:
-        case = yield from recalled(case, memory.earlier, search)
+    case = yield from recalled(Case(text), memory.earlier, search)
     complaint = yield from search(case)
     if not complaint.flows:
         yield from conclude_not_begun(case, complaint)
@@ -49,12 +48,12 @@ def investigate(text: str, memory: MemoryNote | None = None, stated: StatedEnds 
     yield from conclude(case, complaint)
 
 
-def _search(case: Case, stated: StatedEnds, suspected: Sequence[str]) -> Steps[Complaint]:
+def _search(case: Case, stated: StatedEnds, memory: MemoryNote) -> Steps[Complaint]:
     """Find out what is complained about and what explains it: the causes are in `case`."""
     complaint = yield from understand(case, case.symptom, stated)
     if not complaint.flows:
         return complaint
-    register_all(case, complaint, suspected)
+    register_all(case, complaint, memory.layers)
     verdicts = yield from judge(case, complaint.candidates)
     complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts)
     complaint, verdicts = yield from by_name(case, complaint, verdicts)
@@ -63,11 +62,11 @@ def _search(case: Case, stated: StatedEnds, suspected: Sequence[str]) -> Steps[C
     for flow in complaint.flows[:MAX_LOOKED_AT]:
         of_flow = [verdict for verdict in verdicts if verdict.candidate in flow]
         if of_flow:
-            yield from _look_closer(case, complaint, of_flow, suspected)
+            yield from _look_closer(case, complaint, of_flow, memory)
     return complaint
 
 
-def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], suspected: Sequence[str]) -> Steps[None]:
+def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], memory: MemoryNote) -> Steps[None]:
     """Look where configuration does not reach: at what was measured and logged, inside the machines, on the wire.
 
     `verdicts`: of one flow. What explains it ends the search.
@@ -82,10 +81,10 @@ def _look_closer(case: Case, complaint: Complaint, verdicts: list[Verdict], susp
     if any(cause.conclusive for cause in _causes_beside(case, others)):
         return
     yield from last_passed(case, verdicts[0].candidate)
-    wire_first = _wire_first(complaint, suspected)
+    wire_first = _wire_first(complaint, memory.layers)
     for look in (_on_the_wire, _inside) if wire_first else (_inside, _on_the_wire):
         enough = _causes_beside(case, others) if look is _inside else _explained(case, complaint, others)
-        if not enough:
+        if not enough or (look is _inside and wire_first and (yield from taken_up(case, memory.earlier))):
             yield from look(case, complaint, verdicts)
 
 
