@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,10 @@ def test_what_cannot_be_read_is_not_known_and_waits_longer(bench: Callable[..., 
         waits.append(at.stored().due_at - at.stored().runs[-1].at)
     assert (waits, at.asked) == ([1800.0, 3600.0, 7200.0], [])
     at.az("az vm deallocate -g prod-rg -n redis-cache-01")
-    assert at.run().outcome == "drift", "what was read shows it for certain"
+    drifts = [at.run() for _ in range(4)]
+    assert {each.outcome for each in drifts} == {"drift"}, "what was read shows it for certain"
+    kept = {each.session_id for each in (at.first, drifts[0], *drifts[-2:])}
+    assert at.sessions() == kept, "each run that lacks a part is no snapshot"
     at.az(BLOCK)
     at.failing = ""
     found = at.run()
@@ -232,10 +236,12 @@ def test_nothing_is_lost_where_a_run_is_cut_off(bench: Callable[..., Bench]) -> 
 def test_the_schedule_runs_what_is_due_and_waits_for_an_investigation(bench: Callable[..., Bench]) -> None:
     at, ended = bench(every=0.2), threading.Event()
     at.az(BLOCK)
-    with scheduled(at.runs, ended.set, look_seconds=0.02):
-        with workspace_lock(at.root):
-            time.sleep(0.5)
-            assert at.asked == []
+    with ExitStack() as investigation, ExitStack() as server:
+        investigation.enter_context(workspace_lock(at.root))
+        server.enter_context(scheduled(at.runs, ended.set, look_seconds=0.02))
+        time.sleep(0.5)
+        assert (at.asked, at.stored().running) == ([], None)
+        investigation.close()
         deadline = time.monotonic() + 60
         while not at.asked and time.monotonic() < deadline:
             time.sleep(0.02)

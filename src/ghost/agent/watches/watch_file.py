@@ -60,6 +60,8 @@ class WatchRun(_Row):
     """UNIX time."""
     outcome: Outcome
     why: str = ""
+    is_whole: bool = False
+    """Whether all was read that the walks need: others compare with that alone."""
 
 
 class Drift(_Row):
@@ -100,8 +102,8 @@ class Watch(_Row):
 
     @property
     def kept_sessions(self) -> frozenset[str]:
-        """The runs whose records stay: the last two, the last two that read all, and each that differed."""
-        whole = [run for run in self.runs if run.outcome != "not_known"]
+        """The runs whose records stay: the last two, the last two that read all, and each of these that differed."""
+        whole = [run for run in self.runs if run.is_whole]
         differed = [run for run in whole if run.outcome != "no_drift"]
         kept = {run.session_id for run in (*self.runs[-KEPT_RUNS:], *whole[-KEPT_RUNS:], *differed)}
         cited = {each for drift in self.drifts for each in (drift.session_id, drift.compared_with)}
@@ -114,13 +116,13 @@ class Watch(_Row):
             self.runs.append(cut_off)
         self.running = session_id
 
-    def ended(self, run: WatchRun, *, is_whole: bool) -> None:
-        """Note how a run ended, and when the next is due. `is_whole`: all was read, so that others compare with it."""
+    def ended(self, run: WatchRun) -> None:
+        """Note how a run ended, and when the next is due."""
         self.running = None
         self.runs.append(run)
         self.failures = self.failures + 1 if run.outcome == "not_known" else 0
         self.due_at = run.at + self.every_seconds * min(2.0**self.failures, MAX_BACKOFF)
-        if run.outcome in ("started", "drift") and is_whole:
+        if run.outcome in ("started", "drift") and run.is_whole:
             self.baseline = run.session_id
 
     def note(self, drift: Drift) -> None:

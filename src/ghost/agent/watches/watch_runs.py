@@ -148,9 +148,15 @@ class WatchRuns:
         return result
 
     def _end(self, watch_id: str, result: WatchResult) -> None:
-        run = WatchRun(session_id=result.session_id, at=self._now(), outcome=result.outcome, why=result.why)
+        run = WatchRun(
+            session_id=result.session_id,
+            at=self._now(),
+            outcome=result.outcome,
+            why=result.why,
+            is_whole=result.is_whole,
+        )
         with suppress(UsageError), self.watches.changed(watch_id) as watch:  # it may have been removed meanwhile
-            watch.ended(run, is_whole=result.is_whole)
+            watch.ended(run)
             if result.outcome == "drift" and result.compared_with is not None:
                 found = Drift(
                     session_id=result.session_id,
