@@ -49,7 +49,7 @@ NOT_RUN = {
     "tcpdump -i eth0 -w - | ghost pcap - --findings": "records packets, as root, until Ctrl-C",
     "ghost pcap web.pcap --open": "opens a browser; tests/cli/test_browser.py does so",
 }
-FOUND = {"ghost reach ": (0, 3, 4), "ghost doctor": (0, 1), "ghost apply ": (1,)}
+FOUND = {"ghost reach ": (0, 3, 4), "ghost doctor": (0, 1), "ghost apply last --check": (4,), "ghost apply ": (1,)}
 """Exit statuses that tell what was found, or that nobody is there to approve; every other example ends with 0."""
 LAB = 'eval "$(ghost lab up blocked-port)"'
 BIN = Path(sys.executable).parent
