@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ YES, NO = HitlDecision("approve", by="dashboard"), HitlDecision("deny", reason="
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
     """A workspace that somebody works in."""
-    with workspace_lock(tmp_path):
+    with WaitingRoom(tmp_path, SystemClock()).occupied():
         yield tmp_path
 
 
@@ -78,12 +79,16 @@ def test_nobody_answers_in_time_or_it_is_stopped(room: WaitingRoom) -> None:
 
 def test_what_a_killed_process_left_can_not_be_answered(tmp_path: Path) -> None:
     room = WaitingRoom(tmp_path, SystemClock())
-    with workspace_lock(tmp_path):
+    with suppress(MemoryError), room.occupied():
         asked = ask(room)
+        room._close_all = lambda: None  # as after a kill
+        raise MemoryError
+    del room._close_all
     assert room.open() == []
     assert not room.answer(asked.id, asked.sha256, YES)
-    with workspace_lock(tmp_path):  # the next investigation begins
-        room.clear()
+    with workspace_lock(tmp_path):  # somebody else works here: a watch
+        assert room.open() == []
+    with room.occupied():  # the next investigation begins
         again = ask(room)
         assert room.open() == [again]
         assert not room.answer(asked.id, asked.sha256, YES)

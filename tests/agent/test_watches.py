@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ghost.agent import DriftTasks, SessionPaths, Watch, WatchResult, WatchRuns, Workspace, scheduled, verify_commands
+from ghost.agent import DriftTasks, SessionPaths, Watch, WatchResult, WatchRuns, Workspace, verify_commands
+from ghost.cli.watch_schedule import scheduled
 from ghost.lab import lab_programs, load_case, scenario_names, start
 from ghost.mind import Query, QueryStatus
 from ghost.records import SystemClock, workspace_lock

@@ -33,7 +33,6 @@ from ghost.agent.watches import (
     WatchResult,
     WatchRuns,
     open_snapshot,
-    scheduled,
     snapshot_of,
 )
 
@@ -95,7 +94,6 @@ __all__ = [
     "reissue",
     "report_of_records",
     "save_session",
-    "scheduled",
     "snapshot_of",
     "steps_for",
     "tag_of",

@@ -1,8 +1,7 @@
 """What running investigations ask a person: rows that a terminal and a dashboard may both answer.
 
 An answer is one conditional update, bound to the SHA-256 of what is shown: the first one counts, and who comes later is
-told of it. Only the investigation that holds the workspace's lock waits: what a killed one left is closed when the next
-one begins, and asked again.
+told of it. Who asks holds a lock as long as it runs: what a killed one left is answered by nobody, and asked again.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from ghost.errors import StoreError
-from ghost.records import Clock, is_locked, private_dir
+from ghost.records import Clock, file_lock, is_held, private_dir
 from ghost.shell import ApprovalRequest, HitlDecision
 
 FILE: Final = Path("data", "waiting.sqlite3")
@@ -73,19 +72,26 @@ class WaitingRoom:
     """The questions of one workspace. Each method raises `StoreError` where the file cannot be used."""
 
     def __init__(self, root: Path, clock: Clock) -> None:
-        self._root = root
         self._path = root / FILE
+        self._lock = self._path.with_suffix(".lock")
         self._clock = clock
 
     # --- who asks ---
 
-    def clear(self) -> None:
-        """Close what an earlier process left open, while the workspace is locked; forget what is long closed."""
-        if self._path.exists():
-            now = self._now()
-            with self._written() as rows:
-                rows.execute(_ABANDON_ALL, (now,))
-                rows.execute("DELETE FROM waiting WHERE state != 'open' AND answered_at < ?", (now - KEPT_SECONDS,))
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        """Be the one who asks: what another left open is closed before, what this one leaves after.
+
+        Raises `RecordError` where the lock cannot be made.
+        """
+        with file_lock(self._lock):
+            with suppress(StoreError):  # told at the first question
+                self._close_all()
+            try:
+                yield
+            finally:
+                with suppress(StoreError):
+                    self._close_all()
 
     def ask(self, session_id: str, symptom: str, asked: ApprovalRequest | str, seconds: float | None = None) -> Waiting:
         """Put a question; it waits `seconds`, None without limit. `wait` or `give_up` closes it."""
@@ -123,7 +129,7 @@ class WaitingRoom:
 
         Whether an approval may be answered like that is for the shell to say, as for any answer.
         """
-        if not is_locked(self._root) or not self._path.exists():
+        if not self._is_occupied():
             return False
         by = answer.by if isinstance(answer, HitlDecision) else None
         text = json.dumps(asdict(answer) if isinstance(answer, HitlDecision) else answer)
@@ -133,7 +139,7 @@ class WaitingRoom:
 
     def open(self) -> list[Waiting]:
         """Return the questions that somebody waits for, oldest first."""
-        if not self._path.exists() or not is_locked(self._root):
+        if not self._is_occupied():
             return []
         wanted = "state = 'open' AND (expires_at IS NULL OR expires_at > ?) ORDER BY asked_at, id"
         return [_waiting(row) for row in self._rows(wanted, self._now())]
@@ -150,6 +156,16 @@ class WaitingRoom:
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
+
+    def _is_occupied(self) -> bool:
+        return self._path.exists() and is_held(self._lock)
+
+    def _close_all(self) -> None:
+        if self._path.exists():
+            now = self._now()
+            with self._written() as rows:
+                rows.execute(_ABANDON_ALL, (now,))
+                rows.execute("DELETE FROM waiting WHERE state != 'open' AND answered_at < ?", (now - KEPT_SECONDS,))
 
     def _rows(self, where: str, *values: object) -> list[sqlite3.Row]:
         if not self._path.exists():

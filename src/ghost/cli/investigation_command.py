@@ -46,7 +46,7 @@ from ghost.cli.shared_questions import RoomOnly, SharedTerminal
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
-from ghost.errors import BrainError, GhostError, LoginError, SessionError, StoreError, UsageError
+from ghost.errors import BrainError, GhostError, LoginError, RecordError, SessionError, UsageError
 from ghost.lab import lab_programs, load_case
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, read_json, workspace_lock, write_text
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell, missing_sandbox
@@ -147,7 +147,9 @@ def investigate(request: Request, workspace_option: Path | None, served: Served 
             opened = (
                 opening.resumed(request.resume) if request.resume else opening.new(scenario, symptom, request.stated)
             )
-            outcome = _Run(request, settings, workspace, chosen, narration, opened, served).carry_out()
+            run = _Run(request, settings, workspace, chosen, narration, opened, served)
+            with run.asking():
+                outcome = run.carry_out()
         except BaseException as ended:
             saved = opening.session_id is not None and opening.session_id == workspace.current_id()
             can_go_on = saved and isinstance(ended, KeyboardInterrupt | BrainError | LoginError)
@@ -203,6 +205,7 @@ class _Run:
         self.briefing = self.lab.briefing if self.lab else None
         if self.briefing is not None:
             narration.answers = self.briefing.answer
+        self.room = WaitingRoom(workspace.root, self.clock)
         self.gate = self._gate(served)
         if isinstance(self.gate, SharedTerminal | RoomOnly):
             narration.ask = self.gate.answer
@@ -318,12 +321,17 @@ class _Run:
         gate = gate_of(self.narration.rich, self.lab, self.settings)
         if self.is_private or not (served or isinstance(gate, TerminalGate)):
             return gate
-        room = WaitingRoom(self.workspace.root, self.clock)
-        with contextlib.suppress(StoreError):  # said at the first question
-            room.clear()
         if served is not None:
-            return RoomOnly(room, self.session, self.settings.approval_expiry_seconds, served.is_stopped)
-        return SharedTerminal(self.narration.rich, room, self.session)
+            return RoomOnly(self.room, self.session, self.settings.approval_expiry_seconds, served.is_stopped)
+        return SharedTerminal(self.narration.rich, self.room, self.session)
+
+    def asking(self) -> contextlib.ExitStack:
+        """Around it: what is asked may be answered on the dashboard, where the workspace can hold that."""
+        asked = contextlib.ExitStack()
+        if self.narration.ask is not None:
+            with contextlib.suppress(RecordError):
+                asked.enter_context(self.room.occupied())
+        return asked
 
     def _decide(self, request: ApprovalRequest) -> HitlDecision:
         return self.narration.decide(self.gate.approve, request)

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ghost.agent import OpenShell, Watch, WatchResult, WatchRuns, Workspace, load_session, scheduled, without_secrets
+from ghost.agent import OpenShell, Watch, WatchResult, WatchRuns, Workspace, load_session, without_secrets
 from ghost.cli.session_opening import network_of_az, own_lab_of
 from ghost.cli.session_records import open_workspace, option_of, workspace_of
+from ghost.cli.watch_schedule import scheduled
 from ghost.config import Settings
 from ghost.errors import UsageError
 from ghost.lab import lab_behind_az, lab_programs

@@ -1,6 +1,7 @@
 """The mind: memory, attention, thoughts between investigations, and questions to people."""
 
 from ghost.mind.attention import Attention, Component, Score, Weights
+from ghost.mind.change_timeline import ResourceChange, changed_before
 from ghost.mind.data_model import (
     Memory,
     MemoryType,
@@ -18,7 +19,6 @@ from ghost.mind.inbox import InboxFull
 from ghost.mind.interrupts import Interrupts, MissingFields
 from ghost.mind.investigation_memories import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
 from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
-from ghost.mind.resource_changes import ResourceChange, changed_before
 from ghost.mind.sources import TaskSource
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.mind.store_selection import open_store, opened_memory

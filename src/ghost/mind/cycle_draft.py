@@ -16,7 +16,7 @@ from ghost.mind.grounding import sources_of
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.model_calls import Context, Thinking
 from ghost.mind.thought_parsing import ParsedThought, Redact
-from ghost.mind.told_memories import told_memories
+from ghost.mind.told_facts import told_memories
 from ghost.mind.working_memory import WorkingMemory
 from ghost.records import Clock
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ghost.mind.data_model import Thought
+from ghost.mind.facts_in_text import mentions
 from ghost.mind.keywords import stop_words
-from ghost.mind.mentions import mentions
 from ghost.mind.questions import is_same_question
 from ghost.mind.retention import DAY
 from ghost.providers import EmbeddingsProvider

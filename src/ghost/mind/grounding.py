@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ghost.mind.answer_fields import type_name, type_of, wondered
-from ghost.mind.mentions import Mentions, mentions
+from ghost.mind.facts_in_text import Mentions, mentions
 from ghost.mind.questions import FILLER, stem
 from ghost.mind.thought_parsing import ParsedThought
 from ghost.providers import Item

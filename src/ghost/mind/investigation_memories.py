@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ghost.mind.change_timeline import CHANGES, ResourceChange, network_tag
 from ghost.mind.data_model import Memory, MemoryType, Tags
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.questions import names_in
-from ghost.mind.resource_changes import CHANGES, ResourceChange, network_tag
 from ghost.mind.store import Filter
-from ghost.mind.told_memories import CHANGE
+from ghost.mind.told_facts import CHANGE
 
 INVESTIGATION: Final = "investigation"
 """The tag of every memory that an investigation left."""

@@ -1,10 +1,10 @@
 """Watches of paths: a snapshot of what decides about traffic, read again at times and compared."""
 
+from ghost.agent.watches.drift_tasks import DriftTasks
 from ghost.agent.watches.path_snapshot import KeptPath, NetworkRead, Snapshot, open_snapshot, snapshot_of
 from ghost.agent.watches.watch_file import WATCH, Watch, Watches
 from ghost.agent.watches.watch_results import WatchResult, result_problems
 from ghost.agent.watches.watch_runs import OpenShell, WatchRuns
-from ghost.agent.watches.watch_schedule import DriftTasks, scheduled
 
 __all__ = [
     "WATCH",
@@ -19,6 +19,5 @@ __all__ = [
     "Watches",
     "open_snapshot",
     "result_problems",
-    "scheduled",
     "snapshot_of",
 ]

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ghost.agent.fixes import Sender
-from ghost.agent.watches.path_comparison import Outcome
+from ghost.agent.watches.snapshot_comparison import Outcome
 from ghost.errors import RecordError, UsageError
 from ghost.net import Flow
 from ghost.records import file_lock, read_json, write_json

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ghost.agent.audit_evidence import Evidence
 from ghost.agent.fixes import judged, told
 from ghost.agent.session import SessionPaths
-from ghost.agent.watches.path_comparison import Outcome, compared, first_read, unread_lines
 from ghost.agent.watches.path_snapshot import KeptPath, open_snapshot, snapshot_of_reads
+from ghost.agent.watches.snapshot_comparison import Outcome, compared, first_read, unread_lines
 from ghost.agent.watches.watch_file import WatchedFlow
 from ghost.errors import RecordError
 from ghost.net import Missing, Walk

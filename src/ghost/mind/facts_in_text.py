@@ -1,6 +1,6 @@
 """What a text mentions: names, addresses, numbers and times, changes, and values of resources.
 
-Purely textual, with the words of `mentions.toml`. Everything found is in the text.
+Purely textual, with the words of `facts_in_text.toml`. Everything found is in the text.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _is_address(term: str) -> bool:
 
 @cache
 def _table() -> dict[str, Any]:
-    return load_policy(__file__, "mentions.toml")
+    return load_policy(__file__, "facts_in_text.toml")
 
 
 @cache

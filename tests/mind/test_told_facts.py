@@ -8,7 +8,7 @@ import pytest
 
 from ghost.errors import ProviderError
 from ghost.mind import Engine, Memory, Stimulus
-from ghost.mind.mentions import is_fact, mentions, statements, tells_change
+from ghost.mind.facts_in_text import is_fact, mentions, statements, tells_change
 from tests.mind.minds import START, SpeakingModel, SteppedClock, mind, open_sqlite
 
 SESSION = "ghost_20260101_093537"

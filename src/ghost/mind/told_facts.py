@@ -1,6 +1,6 @@
 """What is told becomes memory: each stimulus with a fact is an episode by itself, as told; no model decides that.
 
-A newer value of a resource (`mentions.statements`, or an answer to the same question) supersedes the older memory:
+A newer value of a resource (`facts_in_text.statements`, or an answer to the same question) supersedes the older memory:
 search puts that one last.
 """
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from ghost.errors import ProviderError
 from ghost.mind.data_model import Memory, MemoryType, Stimulus
+from ghost.mind.facts_in_text import is_fact, is_routine, mentions, statements, tells_change
 from ghost.mind.long_term_memory import SUPERSEDED, LongTermMemory
-from ghost.mind.mentions import is_fact, is_routine, mentions, statements, tells_change
 from ghost.mind.store import Filter
 
 TOLD = "told"

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from ghost.mind.facts_in_text import mentions
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.mentions import mentions
 from ghost.mind.retention import DAY
 from ghost.mind.store import Filter
-from ghost.mind.told_memories import CHANGE, TOLD
+from ghost.mind.told_facts import CHANGE, TOLD
 
 CHANGES: Final = "changes"
 """In the metadata of an investigation's episode: its changes as rows."""
