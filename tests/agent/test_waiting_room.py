@@ -97,7 +97,7 @@ def test_what_a_killed_process_left_can_not_be_answered(tmp_path: Path) -> None:
 
 def test_what_was_asked_is_gone_once_it_is_answered(room: WaitingRoom, root: Path) -> None:
     asked = ask(room)
-    (file,) = root.glob("data/waiting*")
+    (file,) = root.glob("data/waiting.sqlite3")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert b"only-this-test-names-it" in file.read_bytes()
     assert room.answer(asked.id, asked.sha256, NO)

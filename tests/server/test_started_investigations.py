@@ -20,6 +20,8 @@ from ghost.records import SystemClock, workspace_lock
 from ghost.server.investigation_queue import QUEUED_AT_MOST, InvestigationQueue
 from ghost.server.orders import Order
 from ghost.server.server_process import wired
+from ghost.shell import SafeExecShell
+from tests.lab import in_process
 from tests.server.conftest import served, settings_for
 
 TOKEN, SECRET = "a-token-of-this-test", "a-secret-of-alerts-1"
@@ -43,6 +45,7 @@ def serving(root: Path, *, with_token: bool = True, **given: Any) -> Iterator[ht
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GHOST_LAB_SPEED", "500")
     monkeypatch.setenv("GHOST_BRAIN", "offline")
+    monkeypatch.setitem(SafeExecShell.__init__.__kwdefaults__, "runner", in_process.run)
 
 
 def until(find: Callable[[], T | None]) -> T:
@@ -89,13 +92,18 @@ def test_one_is_started_approved_and_reported(root: Path) -> None:
 
 
 def records(root: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in root.glob("audit/shell_audit_*.jsonl") for line in path.open()]
+    files = root.glob("audit/shell_audit_*.jsonl")
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
 
-def test_nobody_answers_in_time_or_it_is_cancelled_and_nothing_ran(root: Path) -> None:
-    with serving(root, approval_expiry_seconds=0.5) as client:
+def test_nobody_answers_in_time_or_it_is_cancelled_and_nothing_ran(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GHOST_APPROVAL_EXPIRY_SECONDS", "0.5")
+    with serving(root) as client:
         order = client.post("/investigations", json=CAPTURES).json()
         assert order_in(client, order["id"], "ended", "failed")["outcome"] == "inconclusive"
+    monkeypatch.delenv("GHOST_APPROVAL_EXPIRY_SECONDS")
     with serving(root) as client:
         order = client.post("/investigations", json=CAPTURES).json()
         approval_in(client)
@@ -141,9 +149,14 @@ def test_what_a_stopped_server_left_goes_on_only_when_a_person_says_so(root: Pat
         again = client.post(f"/queue/{running}/again").json()
         asked = approval_in(client)
         assert asked["id"] != left["id"]
-        decide(client, asked, "deny", text="not tonight")
-        ended = order_in(client, again["id"], "ended", "failed")
-        assert ended["session_id"] == asked["session_id"] == left["session_id"]
+
+        def ended() -> dict[str, Any] | None:
+            for each in client.get("/approvals").json()["approvals"]:
+                decide(client, each, "deny", text="not tonight")
+            orders = client.get("/queue").json()["orders"]
+            return next((each for each in orders if each["id"] == again["id"] and each["state"] == "ended"), None)
+
+        assert until(ended)["session_id"] == asked["session_id"] == left["session_id"]
 
 
 # --- alerts ---
