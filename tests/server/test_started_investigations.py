@@ -231,6 +231,7 @@ def test_an_alert_is_investigated_once_read_only_and_its_result_is_posted(root: 
         assert posted["alert_id"] == ALERT["data"]["essentials"]["alertId"]
         assert posted["state"] in ("ended", "failed")  # there may be no az here
     receiver.server.shutdown()
+    receiver.server.server_close()
 
 
 def test_incidents_have_a_token_of_their_own_and_ten_an_hour_are_taken(root: Path) -> None:
