@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from ghost.agent import WatchRuns, Workspace
 from ghost.cli.served_investigation import ServedInvestigator
-from ghost.records import workspace_lock
+from ghost.records import SystemClock
 from ghost.server.server_process import wired
 from ghost.shell import ApprovalRequest, SafeExecShell
+from tests.agent.test_watches import BLOCK, WEB_TO_CACHE, Bench
 from tests.lab import in_process
 from tests.server import dashboard_pages
 from tests.server.conftest import Live, served, settings_for, until
@@ -120,7 +122,7 @@ def test_after_a_cancel_and_a_resume_one_tab_denies_and_the_others_are_told(lab:
 
 def test_a_card_takes_no_click_where_it_has_just_come(root: Path, make_app: Any, open_page: Open) -> None:
     """It is put under the pointer in the instant of the click; half a second later the same click counts."""
-    with served(make_app(api_token=TOKEN)) as live, workspace_lock(root):
+    with served(make_app(api_token=TOKEN)) as live, live.app.services.room.occupied():
         page = entered(open_page, live)
         page.evaluate(
             """() => { window.clicks = 0; new MutationObserver(() => {
@@ -165,10 +167,29 @@ def test_a_break_hides_no_approval_and_without_a_token_it_says_who_can_answer(
         live.app.services.feed.leave(follower)
         follower._feed = type("Gone", (), {"closed": True})()
         follower.wake()
-    with workspace_lock(root):
+    with live.app.services.room.occupied():
         once = ApprovalRequest("once", ("az vm start -n a",), "It is off.", "It starts a machine.", 2)
         live.app.services.room.ask("ghost_20250115_143200", "It is slow", once)
         card = page.locator(".approval")
         expect(card).to_contain_text("Start ghost serve with GHOST_API_TOKEN")
         expect(card.get_by_role("button", name="Approve")).to_have_count(0)
     expect(page.locator(".connection")).to_have_text("live")
+
+
+def test_a_drift_is_asked_about_and_is_a_task(make_app, root: Path, open_page: Open) -> None:
+    app = make_app()
+    at = Bench(root, WEB_TO_CACHE)
+    at.runs = WatchRuns(Workspace(root), at.open_shell, SystemClock(), app.services.engine.interrupts.create)
+    with served(app) as live:
+        page = open_page(live, "#/questions")
+        at.az(BLOCK)
+        assert at.run().outcome == "drift"
+        question = page.locator(".question").filter(has_text="Was this intended?")
+        expect(question).to_contain_text("new-block", timeout=MINUTE)
+        app.services.engine.tend()
+        page.get_by_role("link", name="Tasks").click()
+        expect(page.get_by_text("Check the changed path of watch")).to_be_visible(timeout=MINUTE)
+        page.get_by_role("link", name="Questions").click()
+        question.get_by_role("textbox").fill("yes, by change 4711")
+        question.get_by_role("button").first.click()
+        expect(page.locator(".question").filter(has_text="Was this intended?")).to_have_count(0, timeout=MINUTE)

@@ -96,9 +96,7 @@ def records(root: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
 
-def test_nobody_answers_in_time_or_it_is_cancelled_and_nothing_ran(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_answers_in_time_or_it_is_cancelled_and_nothing_ran(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GHOST_APPROVAL_EXPIRY_SECONDS", "0.5")
     with serving(root) as client:
         order = client.post("/investigations", json=CAPTURES).json()
