@@ -332,6 +332,29 @@ def test_no_connection_fails_to_open_since_another_process_makes_the_same_file(
     connections.close()
 
 
+def test_a_second_store_of_a_process_leaves_the_first_its_locks(path: Path) -> None:
+    """Else another process takes the log away at its end, and what the first store writes then is lost."""
+    first = _store(path)
+    first.apply(Changes(memories=[memory("before")]))
+    _store(path).close()
+    script = textwrap.dedent(f"""
+        import sys
+        from pathlib import Path
+        from ghost.mind.sqlite_store import SqliteStore
+        store = SqliteStore(Path(sys.argv[1]), {SPACE!r}, {DIM})
+        print(*sorted(each.id for each in store.memories()))
+        store.close()
+    """)
+    reader = [sys.executable, "-c", script, str(path)]
+    told = []
+    for name in ("then", "later"):
+        told.append(subprocess.run(reader, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT).stdout)
+        first.apply(Changes(memories=[memory(name)]))
+    told.append(subprocess.run(reader, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT).stdout)
+    first.close()
+    assert [each.split() for each in told] == [["before"], ["before", "then"], ["before", "later", "then"]]
+
+
 def test_what_was_looked_at_while_somebody_wrote_is_noted_with_the_next_change(path: Path) -> None:
     store = _store(path)
     store.apply(Changes(memories=[memory("m")]))

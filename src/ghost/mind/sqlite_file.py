@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,19 +62,25 @@ CREATE VIRTUAL TABLE words USING fts5 (
 """
 """The word index: in the file, or in memory if the file is encrypted."""
 
+_MAKING = threading.Lock()
+"""No thread connects to a file that another one is creating."""
+
 
 def make_private(path: Path) -> None:
     """Create the file and its directory, if missing, for their owner only. Raises `StoreError`.
 
-    An existing file keeps its mode until `lay_out` has recognised it: it may belong to somebody else.
+    An existing file keeps its mode until `lay_out` has recognised it: it may belong to somebody else. It is not even
+    opened: closing it again would drop the locks that SQLite holds on it in this process, and another process would
+    then remove the write-ahead log while it is in use (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     try:
         private_dir(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-        try:
-            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        finally:
-            os.close(descriptor)
+        with _MAKING:
+            try:
+                is_file = stat.S_ISREG(path.stat().st_mode)
+            except FileNotFoundError:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                is_file = True
         if not is_file:
             raise StoreError(f"cannot open the memory {path} (it is not a regular file): name a file with DB_PATH")
     except RecordError as error:
