@@ -32,7 +32,7 @@ MOMENTS = 30
 
 
 def change(root: Path, command: str) -> None:
-    (lab,) = (root / "lab").iterdir()
+    lab = max((root / "lab").iterdir())  # of the last session
     done = in_process.run_main("ghost.lab.programs.az", shlex.split(command)[1:], {"GHOST_LAB_DIR": str(lab)})
     assert done.returncode == 0, done.stderr
 
@@ -44,6 +44,20 @@ def investigated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = ghost(*words, cwd=root, in_process=True, GHOST_LAB_SPEED="1000")
     assert done.returncode == 0, done.stderr
     return root
+
+
+def test_of_a_second_run_only_what_was_changed_since_is_drift(investigated: Path, tmp_path: Path) -> None:
+    """It read what its cause rests on, and no more: the rest is not known from it."""
+    root = shutil.copytree(investigated, tmp_path / "room")
+    words = ("investigate", "--lab", "blocked-port", "--brain", "offline")
+    assert ghost(*words, cwd=root, in_process=True, GHOST_LAB_SPEED="1000").returncode == 0
+    assert ghost("watch", "add", "last", cwd=root, in_process=True).returncode == 0
+    unchanged = shutil.copytree(root, tmp_path / "unchanged")
+    done = ghost("watch", "run", cwd=unchanged, in_process=True)
+    assert (done.returncode, "READ: later runs" in done.stdout) == (0, True), done.stdout
+    change(root, BLOCK)
+    done = ghost("watch", "run", cwd=root, in_process=True)
+    assert (done.returncode, "now:    security group cache-nsg, drop: other (priority 150" in done.stdout) == (4, True)
 
 
 def test_a_drift_is_shown_asked_about_and_checked(investigated: Path) -> None:

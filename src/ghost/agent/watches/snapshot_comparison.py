@@ -38,13 +38,17 @@ class Comparison:
 
 
 def compared(before: KeptPath, now: KeptPath, senders: Sequence[Sender]) -> Comparison:
-    """Return what differs; `started` where the earlier reads left a part open that is known now."""
+    """Return what differs; `started` where the earlier reads left a part open that is known now.
+
+    Such a part is taken as it is now: what differs then was read both times.
+    """
     was_unread, is_unread = (tuple(_unread(path.network, senders)) for path in (before, now))
+    was = _with_unread(before.network, now.network) if was_unread else before.network
     changes = []
     for sender in senders:
-        for old, new in changed_hops(before.network, now.network, sender):
+        for old, new in changed_hops(was, now.network, sender):
             vanished = new is None or new.verdict == "unknown"
-            appeared = old is None or old.verdict == "unknown"
+            appeared = old is not None and old.verdict == "unknown"
             stops = new is not None and new.stops
             if not (is_unread and vanished) and not (was_unread and appeared and not stops):
                 changes.append(Change(str(sender[0]), told(old) or NO_HOP, told(new) or NO_HOP))
@@ -66,6 +70,15 @@ def first_read(path: KeptPath, senders: Sequence[Sender]) -> Comparison:
 def unread_lines(missing: Missing) -> Iterator[str]:
     """Yield a line for each resource that was not read."""
     yield from (f"{Missing(missing.of, each)} was not read" for each in (missing.resource, *missing.others))
+
+
+def _with_unread(before: Network, now: Network) -> Network:
+    """Return the earlier network, with what was not read of it as it is now."""
+    resources = {
+        kind: before.all(kind) if kind in before.complete else {**now.all(kind), **before.all(kind)}
+        for kind in {**before.resources, **now.resources}
+    }
+    return replace(before, resources=resources, complete=before.complete | now.complete)
 
 
 def _unread(network: Network, senders: Sequence[Sender]) -> Iterator[str]:
