@@ -160,6 +160,26 @@ def test_no_drift_is_a_certificate_that_its_records_give_again(bench: Callable[.
     assert any("watch result" in check.name for check in verify_commands(paths) if not check.ok)
 
 
+def test_a_drift_is_no_other_result_by_the_same_records(bench: Callable[..., Bench]) -> None:
+    at = bench()
+    at.az(BLOCK)
+    found = at.run()
+    paths = SessionPaths(at.root / "audit", found.session_id)
+    stated = json.loads(paths.watch_result.read_text())
+    none: dict[str, Any] = {"outcome": "no_drift", "changes": [], "changed_by": []}
+    for forged in (
+        none | {"compared_with": found.session_id, "compared_head": stated["head"], "noted": []},
+        none | {"outcome": "started", "compared_with": None, "compared_head": None, "noted": []},
+        none | {"flows": [], "walks": [], "records": []},
+        {"outcome": "not_known"},
+        {"watch": "w99"},
+        {"changed_by": ["somebody else"]},
+        {"not_known": ["x"]},
+    ):
+        paths.watch_result.write_text(json.dumps(stated | forged))
+        assert at.problems(found) != [], forged
+
+
 def test_what_cannot_be_read_is_not_known_and_waits_longer(bench: Callable[..., Bench]) -> None:
     at = bench()
     at.failing = "network nsg"

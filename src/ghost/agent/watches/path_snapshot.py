@@ -43,6 +43,9 @@ class Snapshot:
     reads: tuple[NetworkRead, ...]
     """In the order of the session, the last of each command; none from before a change that the session made."""
 
+    left_out: int = 0
+    """Flows beyond `MAX_FLOWS`."""
+
     @property
     def taken_at(self) -> str:
         """When its last read was made; empty without one."""
@@ -68,12 +71,12 @@ def snapshot_of(session: Session, paths: SessionPaths) -> Snapshot:
     reads = reads_on_record(evidence)
     network = network_of(evidence, paths, reads)
     senders = itertools.chain.from_iterable(flows_of(network, flow) for flow in _stated_flows(session))
-    found = tuple(itertools.islice(dict.fromkeys(senders), MAX_FLOWS))
+    found = tuple(dict.fromkeys(senders))
     if not found:
         raise SessionError(
             f"the records of {session.session_id} show no traffic that could be walked: name it by its ends and port"
         )
-    return Snapshot(session.session_id, found, reads)
+    return Snapshot(session.session_id, found[:MAX_FLOWS], reads, left_out=len(found[MAX_FLOWS:]))
 
 
 def snapshot_of_reads(session_id: str, paths: SessionPaths, senders: Sequence[Sender]) -> Snapshot:

@@ -6,9 +6,8 @@ is asked: a run that is cut off is made again, and a drift that nobody was asked
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +15,10 @@ from typing import Any, Final
 from ghost.agent.facts.second_walk import flows_of
 from ghost.agent.network_reads import Shell, reads_through
 from ghost.agent.session import Session, SessionPaths, Workspace
-from ghost.agent.watches.path_snapshot import KeptPath, Snapshot, open_snapshot, snapshot_of, snapshot_of_reads
+from ghost.agent.watches.path_snapshot import Snapshot, open_snapshot, snapshot_of, snapshot_of_reads
 from ghost.agent.watches.watch_file import WATCH, Drift, Watch, WatchedFlow, Watches, WatchRun
-from ghost.agent.watches.watch_results import WatchResult, head_of, path_of, result_of, save_result, with_reasons
-from ghost.errors import GhostError, RecordError, UsageError
+from ghost.agent.watches.watch_results import WatchResult, path_of, question_of, result_of, save_result, with_reasons
+from ghost.errors import GhostError, UsageError
 from ghost.net import (
     ACTIVITY_LOG,
     Answer,
@@ -27,17 +26,12 @@ from ghost.net import (
     Read,
     absorb,
     collect,
-    described_change,
-    key,
-    met,
-    newest_changes,
     read_interfaces,
 )
-from ghost.records import Clock, new_command_id, workspace_lock
-from ghost.shell import SafeExecShell, whole_output
-from ghost.text import one_line
+from ghost.records import Clock, new_command_id, valid_session_id, workspace_lock
+from ghost.shell import SafeExecShell
+from ghost.text import one_line, plural
 
-MAX_CHANGED_BY: Final = 5
 MAX_TOLD: Final = 3
 """Of the changes in a question; all are in the result."""
 INTENDED: Final = "Was this intended?"
@@ -67,6 +61,7 @@ class WatchRuns:
         snapshot = snapshot_of(session, paths)
         open_snapshot(snapshot, paths, session.head("shell"))
         title = ", ".join(str(flow) for flow, _ in snapshot.senders)
+        title += f" (and not {plural(snapshot.left_out, 'further flow')})" if snapshot.left_out else ""
         flows = [WatchedFlow.of(sender) for sender in snapshot.senders]
         return self._added(title, flows, session.network, every_seconds, session.session_id, session.session_id)
 
@@ -128,17 +123,18 @@ class WatchRuns:
         """Return what a run found, written beside its records; not known where it could not be made."""
         paths = self._paths(session_id)
         before = self._paths(watch.baseline)
+        question = question_of(watch.id, watch.flows, watch.baseline)
         try:
-            path, _ = path_of(before, watch.flows)
+            path_of(before, watch.flows)  # whose records must hold
             snapshot = snapshot_of_reads(watch.baseline, before, watch.senders)
             shell = self._open_shell(watch, session_id)
-            network = _read_again(snapshot, reads_through(shell, f"ghost watch {watch.id}: {watch.title}"))
+            network = _read_again(snapshot, reads_through(shell, f"{question}: {watch.title}"))
             result = with_reasons(result_of(watch.id, watch.flows, paths, before), network.failed)
             if result.outcome == "drift":
-                changed_by = _changed_by(shell, path, path_of(paths, watch.flows)[0], snapshot.taken_at)
-                head = head_of(paths)
-                update = {"changed_by": changed_by, "head": head.as_dict() if head else None}
-                result = result.model_copy(update=update)
+                shell.execute(
+                    {"command": shlex.join(ACTIVITY_LOG), "reasoning": "The path changed: I read who did it."}
+                )
+                result = result_of(watch.id, watch.flows, paths, before)
             save_result(paths, result)
         except GhostError as error:
             why = one_line(str(error), 300)
@@ -222,27 +218,9 @@ def _read_again(snapshot: Snapshot, execute: Callable[[Read], Answer]) -> Networ
     return collect([flow for flow, _ in snapshot.senders], execute, network)
 
 
-def _changed_by(shell: Shell, before: KeptPath, now: KeptPath, since: str) -> list[str]:
-    """Return the changes of the path in the activity log since a moment, newest first; none where it cannot be read."""
-    response = shell.execute({"command": shlex.join(ACTIVITY_LOG), "reasoning": "The path changed: I read who did it."})
-    if response["status"] != "completed" or response["exit_code"] != 0:
-        return []
-    try:
-        rows = json.loads(whole_output(response))["changes"]
-        changes = newest_changes((row for row in rows if str(row.get("time")) >= since), _ids_of((before, now)))
-    except (RecordError, ValueError, KeyError, TypeError, AttributeError):
-        return []
-    return [described_change(row) for row in changes[:MAX_CHANGED_BY]]
-
-
-def _ids_of(paths: Sequence[KeptPath]) -> frozenset[str]:
-    ids = (each for path in paths for walked in path.walks for each in met(path.network, walked))
-    return frozenset(key(each) for each in ids if "/providers/" in each.casefold())
-
-
 def remove_run(paths: SessionPaths) -> None:
     """Remove the records of a run of a watch; what is no run's stays."""
-    if not paths.session_id.startswith(WATCH):
+    if not (paths.session_id.startswith(WATCH) and valid_session_id(paths.session_id)):
         return
     files: Iterable[Path] = (
         *paths.audit_dir.glob(f"*_{paths.session_id}.*"),
