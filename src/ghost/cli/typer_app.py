@@ -747,7 +747,7 @@ def answer(
     ] = "",
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Answer an open question, or approve or deny what an investigation asks."""
+    """Answer a question, or what an investigation asks."""
     from ghost.cli.mind_commands import answer
 
     answer(question, text, workspace)

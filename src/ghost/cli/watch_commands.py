@@ -100,8 +100,12 @@ def run(watch_id: str | None, workspace_option: Path | None, *, as_json: bool) -
 
 
 def remove(watch_id: str, workspace_option: Path | None) -> None:
-    watch = _runs(open_workspace(workspace_option, Settings())).watches.remove(watch_id)
+    workspace = open_workspace(workspace_option, Settings())
+    watch = _runs(workspace).watches.remove(watch_id)
     print(visible(f"{watch.id} is removed: {watch.title}. The records of its runs stay."))
+    for drift in watch.drifts:
+        if drift.query_id:
+            print(f"Its question stays, if it is open: ghost answer {drift.query_id} yes{option_of(workspace.root)}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from ghost.server.request_limits import ID_CHARACTERS, SYMPTOM_CHARACTERS
 from ghost.text import one_line
@@ -55,6 +55,16 @@ class PlainIncident(BaseModel):
 
     id: str = Field(min_length=1, max_length=ID_CHARACTERS, description="The same for each repetition.")
     symptom: str = Field(min_length=1, max_length=SYMPTOM_CHARACTERS, pattern=r"\S")
+
+
+def _form_of(body: Any) -> str:
+    return "alert" if isinstance(body, CommonAlert) or (isinstance(body, dict) and "schemaId" in body) else "plain"
+
+
+Alert = Annotated[
+    Annotated[CommonAlert, Tag("alert")] | Annotated[PlainIncident, Tag("plain")], Discriminator(_form_of)
+]
+"""What is wrong with a body is told of the form that it has."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
 from ghost.server.dependencies import Services, services
-from ghost.server.incident_alerts import CommonAlert, PlainIncident, incident_of
+from ghost.server.incident_alerts import Alert, incident_of
 from ghost.server.investigation_queue import QueueFullError
 from ghost.server.openapi import errors
-from ghost.server.orders import Order
+from ghost.server.orders import Order, OrderState
 from ghost.server.problems import Refused
 
 router = APIRouter(tags=["incidents"])
@@ -39,19 +39,22 @@ class Taken(BaseModel):
 )
 def post_incident(
     request: Request,
-    body: Annotated[CommonAlert | PlainIncident, Body(description="Azure Monitor's common schema, or a plain form.")],
+    body: Annotated[Alert, Body(description="Azure Monitor's common schema, or a plain form.")],
     token: Annotated[
         str, Query(max_length=400, description="For senders that cannot set a header, as an action group.")
     ] = "",
 ) -> Response:
-    """Investigate read-only with the offline brain. Ten an hour; a repeated alert id within a day starts nothing."""
+    """Investigate read-only with the offline brain. Ten an hour; a repeated alert id within a day starts nothing,
+    unless the first one failed.
+    """
     to = services(request)
     _check(to, request.headers.get("authorization") or f"Bearer {token}")
     if to.queue is None:
         raise Refused(403, "This server starts no investigations.")
     incident, now = incident_of(body), to.now()
     earlier = [each for each in to.queue.orders() if each.source == "incident"]
-    known = [each for each in earlier if each.alert_id == incident.alert_id and now - each.queued_at < REPEATED_SECONDS]
+    same = [each for each in earlier if each.alert_id == incident.alert_id and now - each.queued_at < REPEATED_SECONDS]
+    known = [each for each in same if each.state is not OrderState.FAILED]
     if incident.is_over or known:
         return _answer(200, Taken(taken=False, order=known[0] if known else None))
     if sum(now - each.queued_at < 3600 for each in earlier) >= AN_HOUR:

@@ -80,7 +80,7 @@ function card(waiting, app, changed) {
       TIERS[waiting.tier] ? chip(`tier ${waiting.tier}: ${TIERS[waiting.tier]}`) : null, when),
     place, said);
   Object.assign(made, { waiting, closed: false, over: false });
-  made.show = () => setText(when, `asked ${moment(waiting.asked_ts)}${waiting.expires_ts ? `, ${isQuestion ? "expires" : "a denial"} ${until(waiting.expires_ts)}` : ""}`);
+  made.show = () => setText(when, `asked ${moment(waiting.asked_ts)}${waiting.expires_ts ? `, ${isQuestion ? "expires" : "denied by itself"} ${until(waiting.expires_ts)}` : ""}`);
 
   /** Says what became of it, and goes a while later. */
   made.close = (words, focused = made.contains(document.activeElement)) => {
