@@ -225,7 +225,7 @@ def test_an_alert_is_investigated_once_read_only_and_its_result_is_posted(
         assert taken.status_code == 202
         order = taken.json()["order"]
         assert order["read_only"] is True
-        assert order["symptom"] == "web-vm cannot reach cache-vm on 6379 checkout-availability"
+        assert order["symptom"] == "web-vm cannot reach cache-vm on 6379; checkout-availability"
         assert (again.status_code, again.json()["taken"], again.json()["order"]["id"]) == (200, False, order["id"])
         over = client.post("/incidents", json=alert(alertId="other", monitorCondition="Resolved"), headers=right)
         assert over.json() == {"taken": False, "order": None}

@@ -80,7 +80,7 @@ def incident_of(alert: CommonAlert | PlainIncident) -> Incident:
     about = alert.data.essentials
     names = [target.rstrip("/").rpartition("/")[2] for target in about.alertTargetIDs]
     known = dict.fromkeys(name for name in (*about.configurationItems, *names) if name)
-    said = " ".join(dict.fromkeys(filter(None, (about.description, about.alertRule)))) or "an alert without words"
+    said = "; ".join(dict.fromkeys(filter(None, (about.description, about.alertRule)))) or "an alert without words"
     unsaid = [name for name in list(known)[:MAX_TARGETS] if name.lower() not in said.lower()]
     symptom = f"{said} ({', '.join(unsaid)})" if unsaid else said
     return Incident(about.alertId, one_line(symptom, SYMPTOM_CHARACTERS), about.monitorCondition == "Resolved")
