@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from ghost.agent import Waiting, WaitingRoom
+from ghost.errors import StoreError
 from ghost.records import SystemClock, workspace_lock
 from ghost.shell import ApprovalRequest, HitlDecision
 
@@ -97,8 +99,48 @@ def test_what_a_killed_process_left_can_not_be_answered(tmp_path: Path) -> None:
 
 def test_what_was_asked_is_gone_once_it_is_answered(room: WaitingRoom, root: Path) -> None:
     asked = ask(room)
-    (file,) = root.glob("data/waiting.sqlite3")
+    file = root / "data" / "waiting.sqlite3"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert b"only-this-test-names-it" in file.read_bytes()
     assert room.answer(asked.id, asked.sha256, NO)
     assert b"only-this-test-names-it" not in b"".join(each.read_bytes() for each in root.glob("data/waiting*"))
+
+
+def test_what_was_typed_is_gone_once_the_next_is_asked(room: WaitingRoom, root: Path) -> None:
+    decided = HitlDecision(
+        "modify", modified_command="az vm list --secret typed-words", reason="typed-words", by="terminal"
+    )
+    for answer, told in ((decided, HitlDecision("modify", by="terminal")), ("typed-words", "(in words)")):
+        asked = ask(room)
+        assert room.answer(asked.id, asked.sha256, answer)
+        assert room.outcome(asked).answer == answer
+        ask(room)
+        assert room.closed(asked.id).answer == told
+    assert b"typed-words" not in b"".join(each.read_bytes() for each in root.glob("data/waiting*"))
+
+
+def test_a_row_that_was_changed_is_neither_approved_nor_taken_for_an_answer(room: WaitingRoom, root: Path) -> None:
+    asked, other = ask(room), room.ask("ghost_1", "", ApprovalRequest("once", ("az vm list",), "", "", 2))
+
+    def written(sql: str) -> None:
+        with closing(sqlite3.connect(root / "data" / "waiting.sqlite3")) as file, file:
+            file.execute(sql, (asked.id,))
+
+    written(f"UPDATE waiting SET asked = (SELECT asked FROM waiting WHERE id = '{other.id}') WHERE id = ?")
+    shown = room.find(asked.id)
+    assert not room.answer(asked.id, shown.sha256, YES)
+    written(f"UPDATE waiting SET sha256 = '{shown.sha256}' WHERE id = ?")
+    assert room.answer(asked.id, shown.sha256, YES)
+    assert room.wait(asked, lambda: False).answer is None
+    written("INSERT INTO waiting VALUES (? || 'x', '', '', '{', '', 0, NULL, 'open', NULL, NULL, NULL)")
+    with pytest.raises(StoreError, match="move it aside"):
+        room.open()
+
+
+def test_a_link_in_place_of_the_file_is_not_followed(room: WaitingRoom, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    (root / "data").mkdir(exist_ok=True)
+    (root / "data" / "waiting.sqlite3").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="symbolic link"):
+        ask(room)
+    assert (tmp_path / "elsewhere").read_bytes() == b""

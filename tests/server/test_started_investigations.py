@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,11 +98,11 @@ def records(root: Path) -> list[dict[str, Any]]:
 
 
 def test_nobody_answers_in_time_or_it_is_cancelled_and_nothing_ran(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GHOST_APPROVAL_EXPIRY_SECONDS", "0.5")
-    with serving(root) as client:
-        order = client.post("/investigations", json=CAPTURES).json()
-        assert order_in(client, order["id"], "ended", "failed")["outcome"] == "inconclusive"
-    monkeypatch.delenv("GHOST_APPROVAL_EXPIRY_SECONDS")
+    with monkeypatch.context() as short:
+        short.setenv("GHOST_APPROVAL_EXPIRY_SECONDS", "0.5")
+        with serving(root) as client:
+            order = client.post("/investigations", json=CAPTURES).json()
+            assert order_in(client, order["id"], "ended", "failed")["outcome"] == "inconclusive"
     with serving(root) as client:
         order = client.post("/investigations", json=CAPTURES).json()
         approval_in(client)
@@ -122,6 +123,14 @@ def test_without_a_token_it_only_reads_and_nobody_can_answer(root: Path) -> None
         refused = client.post("/approvals/a:1/answer", json={"sha256": "0" * 64, "answer": "approve"})
         assert refused.status_code == 403
         assert "GHOST_API_TOKEN" in refused.json()["detail"]
+
+
+def test_one_that_a_server_with_a_token_left_only_reads_without_one(root: Path) -> None:
+    with serving(root) as client, workspace_lock(root):
+        left = client.post("/investigations", json=CAPTURES).json()
+        assert left["read_only"] is False
+    with serving(root, with_token=False) as client, workspace_lock(root):
+        assert client.post(f"/queue/{left['id']}/again").json()["read_only"] is True
 
 
 def test_one_runs_at_a_time_and_twenty_wait(root: Path) -> None:
@@ -250,6 +259,20 @@ def test_incidents_have_a_token_of_their_own_and_ten_an_hour_are_taken(root: Pat
         answers = [client.post(f"/incidents?token={SECRET}", json=each).status_code for each in plain]
         assert answers == [202] * 10 + [429]
         assert client.get("/queue").status_code == 401  # its token opens nothing else
+
+
+def test_repetitions_of_an_alert_that_come_at_once_are_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InvestigationQueue, "orders", lambda queue, of=InvestigationQueue.orders: slowly(of(queue)))
+    with serving(root) as client, workspace_lock(root):
+        right = {"Authorization": f"Bearer {SECRET}"}
+        with ThreadPoolExecutor(4) as senders:
+            sent = [senders.submit(client.post, "/incidents", json=ALERT, headers=right) for _ in range(4)]
+        assert sorted(each.result().status_code for each in sent) == [200, 200, 200, 202]
+
+
+def slowly(value: T) -> T:
+    time.sleep(0.05)
+    return value
 
 
 def test_a_queue_that_cannot_be_read_stops_the_start_with_words(root: Path) -> None:

@@ -12,9 +12,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from ghost.errors import StoreError
 from ghost.records import Clock, file_lock, is_held, private_dir
@@ -38,6 +38,15 @@ _ANSWER: Final = (
     "WHERE id = ? AND sha256 = ? AND state = 'open' AND (expires_at IS NULL OR expires_at > ?)"
 )
 
+_FORGET_ANSWERS: Final = """
+UPDATE waiting SET answer = CASE
+    WHEN json_valid(answer) AND json_type(answer) = 'object'
+    THEN json_object('action', json_extract(answer, '$.action'), 'by', by) ELSE '"(in words)"' END
+WHERE answer IS NOT NULL
+"""
+"""Of earlier answers, which who asked has by now, only what who comes later is told: nothing that was typed."""
+
+Row = TypeVar("Row")
 State = Literal["open", "answered", "abandoned"]
 """`abandoned`: nobody answered in time, or the investigation ended first."""
 
@@ -66,6 +75,7 @@ class Closed:
     answer: HitlDecision | str | None
     by: str | None
     answered_at: float
+    sha256: str
 
 
 class WaitingRoom:
@@ -97,9 +107,10 @@ class WaitingRoom:
         """Put a question; it waits `seconds`, None without limit. `wait` or `give_up` closes it."""
         now = self._now()
         text = json.dumps(asdict(asked) if isinstance(asked, ApprovalRequest) else asked)
-        sha256 = hashlib.sha256(json.dumps([session_id, text]).encode()).hexdigest()
+        sha256 = _digest(session_id, symptom, text)
         expires_at = None if seconds is None else now + seconds
         with self._written() as rows:
+            rows.execute(_FORGET_ANSWERS)
             taken = {row[0] for row in rows.execute("SELECT id FROM waiting")}
             moment = int(now * 1000)
             while (row_id := f"a:{moment}") in taken:
@@ -110,11 +121,18 @@ class WaitingRoom:
 
     def wait(self, waiting: Waiting, is_stopped: Callable[[], bool]) -> Closed:
         """Wait for the answer; abandon the question when its time is over, or when `is_stopped()`."""
-        while (closed := self.closed(waiting.id)) is None:
+        while (closed := self.outcome(waiting)) is None:
             if is_stopped() or (waiting.expires_at is not None and self._now() >= waiting.expires_at):
                 self.give_up(waiting.id)
             else:
                 self._clock.sleep(LOOK_SECONDS)
+        return closed
+
+    def outcome(self, waiting: Waiting) -> Closed | None:
+        """Return what became of a question as it was put: an answer to anything else is none."""
+        closed = self.closed(waiting.id)
+        if closed is not None and closed.sha256 != waiting.sha256:
+            return replace(closed, state="abandoned", answer=None)
         return closed
 
     def give_up(self, row_id: str) -> bool:
@@ -142,7 +160,7 @@ class WaitingRoom:
         if not self._is_occupied():
             return []
         wanted = "state = 'open' AND (expires_at IS NULL OR expires_at > ?) ORDER BY asked_at, id"
-        return [_waiting(row) for row in self._rows(wanted, self._now())]
+        return self._rows(_waiting, wanted, self._now())
 
     def find(self, row_id: str) -> Waiting | None:
         """Return a question that is open."""
@@ -150,7 +168,7 @@ class WaitingRoom:
 
     def closed(self, row_id: str) -> Closed | None:
         """Return what became of a question; None while it is open, and for one that is not known."""
-        return next(map(_closed, self._rows("id = ? AND state != 'open'", row_id)), None)
+        return next(iter(self._rows(_closed, "id = ? AND state != 'open'", row_id)), None)
 
     # --- the file ---
 
@@ -165,13 +183,15 @@ class WaitingRoom:
             now = self._now()
             with self._written() as rows:
                 rows.execute(_ABANDON_ALL, (now,))
+                rows.execute(_FORGET_ANSWERS)
                 rows.execute("DELETE FROM waiting WHERE state != 'open' AND answered_at < ?", (now - KEPT_SECONDS,))
 
-    def _rows(self, where: str, *values: object) -> list[sqlite3.Row]:
+    def _rows(self, read: Callable[[sqlite3.Row], Row], where: str, *values: object) -> list[Row]:
         if not self._path.exists():
             return []
         with self._connection() as connection:
-            return connection.execute(f"SELECT * FROM waiting WHERE {where}", values).fetchall()  # noqa: S608 - ours
+            rows = connection.execute(f"SELECT * FROM waiting WHERE {where}", values).fetchall()  # noqa: S608 - ours
+            return [read(row) for row in rows]
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:
@@ -188,6 +208,8 @@ class WaitingRoom:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         try:
+            if self._path.is_symlink():
+                raise OSError("it is a symbolic link")
             if not self._path.exists():
                 private_dir(self._path.parent)
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
@@ -196,20 +218,24 @@ class WaitingRoom:
                 connection.execute("PRAGMA secure_delete = ON")  # a command may hold what no record shows
                 connection.execute(_TABLE)
                 yield connection
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, LookupError, TypeError, ValueError) as error:  # or a row that is not ours
             raise StoreError(f"cannot use {self._path} ({error}): move it aside and ask again") from error
 
 
+def _digest(session_id: str, symptom: str, asked: str) -> str:
+    return hashlib.sha256(json.dumps([session_id, symptom, asked]).encode()).hexdigest()
+
+
 def _waiting(row: sqlite3.Row) -> Waiting:
+    """Return a row with the digest of what it shows: an answer to a row that was changed finds none."""
     asked: Any = json.loads(row["asked"])
     if isinstance(asked, dict):
         asked = ApprovalRequest(**asked | {"lines": tuple(asked["lines"]), "times": tuple(asked["times"])})
-    return Waiting(
-        row["id"], row["session_id"], row["symptom"], asked, row["sha256"], row["asked_at"], row["expires_at"]
-    )
+    sha256 = _digest(row["session_id"], row["symptom"], row["asked"])
+    return Waiting(row["id"], row["session_id"], row["symptom"], asked, sha256, row["asked_at"], row["expires_at"])
 
 
 def _closed(row: sqlite3.Row) -> Closed:
     answer: Any = json.loads(row["answer"]) if row["answer"] is not None else None
     answer = HitlDecision(**answer) if isinstance(answer, dict) else answer
-    return Closed(row["state"], answer, row["by"], row["answered_at"])
+    return Closed(row["state"], answer, row["by"], row["answered_at"], row["sha256"])

@@ -62,7 +62,7 @@ class SharedTerminal(Gate):
             return at_terminal(input)
         try:
             typed = at_terminal(lambda prompt: self._line(prompt, waiting))
-            closed = None if self._room.answer(waiting.id, waiting.sha256, typed) else self._room.closed(waiting.id)
+            closed = None if self._room.answer(waiting.id, waiting.sha256, typed) else self._room.outcome(waiting)
         except _ElsewhereError as elsewhere:
             closed = elsewhere.closed
         except BaseException:
@@ -82,7 +82,7 @@ class SharedTerminal(Gate):
         sys.stdout.write(prompt)
         sys.stdout.flush()
         while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
-            if (closed := self._room.closed(waiting.id)) is not None:
+            if (closed := self._room.outcome(waiting)) is not None:
                 raise _ElsewhereError(closed)
         line = sys.stdin.readline()
         if not line:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
 from ghost.server.dependencies import Services, services
-from ghost.server.incident_alerts import Alert, incident_of
-from ghost.server.investigation_queue import QueueFullError
+from ghost.server.incident_alerts import Alert, Incident, incident_of
+from ghost.server.investigation_queue import InvestigationQueue, QueueFullError
 from ghost.server.openapi import errors
 from ghost.server.orders import Order, OrderState
 from ghost.server.problems import Refused
@@ -51,8 +51,13 @@ def post_incident(
     _check(to, request.headers.get("authorization") or f"Bearer {token}")
     if to.queue is None:
         raise Refused(403, "This server starts no investigations.")
-    incident, now = incident_of(body), to.now()
-    earlier = [each for each in to.queue.orders() if each.source == "incident"]
+    with to.queue.lock:  # repetitions that come at once are one
+        return _taken(to, to.queue, incident_of(body))
+
+
+def _taken(to: Services, queue: InvestigationQueue, incident: Incident) -> Response:
+    now = to.now()
+    earlier = [each for each in queue.orders() if each.source == "incident"]
     same = [each for each in earlier if each.alert_id == incident.alert_id and now - each.queued_at < REPEATED_SECONDS]
     known = [each for each in same if each.state is not OrderState.FAILED]
     if incident.is_over or known:
@@ -62,7 +67,7 @@ def post_incident(
             429, f"{AN_HOUR} incidents an hour are taken: send it again later.", headers={"Retry-After": "600"}
         )
     try:
-        order = to.queue.put("incident", symptom=incident.symptom, alert_id=incident.alert_id, read_only=True)
+        order = queue.put("incident", symptom=incident.symptom, alert_id=incident.alert_id, read_only=True)
     except QueueFullError as full:
         raise Refused(429, f"{str(full)[:1].upper()}{str(full)[1:]}.", headers={"Retry-After": "600"}) from full
     return _answer(202, Taken(taken=True, order=order))

@@ -49,7 +49,8 @@ class InvestigationQueue:
         self._clock = clock
         self._announce = announce
         self._tell = tell
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """Held from reading the orders until what follows from them is put."""
         self._news = threading.Event()
         self._stopping = threading.Event()
         self._cancelled: set[str] = set()
@@ -68,12 +69,12 @@ class InvestigationQueue:
 
     def orders(self) -> list[Order]:
         """Return all orders, newest first."""
-        with self._lock:
+        with self.lock:
             return sorted(self._orders.values(), key=lambda order: (order.queued_at, order.id), reverse=True)
 
     def put(self, source: Literal["dashboard", "incident"], **wanted: Any) -> Order:
         """Queue an investigation. Raises `QueueFullError`, and `RecordError` where it cannot be kept."""
-        with self._lock:
+        with self.lock:
             if sum(order.state in WAITING for order in self._orders.values()) >= QUEUED_AT_MOST:
                 raise QueueFullError(f"{QUEUED_AT_MOST} investigations wait: cancel one, or ask again later")
             now = self._clock.now().timestamp()
@@ -85,22 +86,26 @@ class InvestigationQueue:
         self._news.set()
         return order
 
-    def again(self, order_id: str) -> Order | None:
-        """Queue an interrupted one again, its session to be resumed if it has one; None where it is none."""
-        with self._lock:
+    def again(self, order_id: str, *, read_only: bool = False) -> Order | None:
+        """Queue an interrupted one again, its session to be resumed if it has one; None where it is none.
+
+        `read_only`: even if it was not.
+        """
+        with self.lock:
             order = self._orders.get(order_id)
             if order is None or order.state is not OrderState.INTERRUPTED:
                 return None
             goes_on: dict[str, Any] = {"resume": order.session_id, "symptom": None, "lab": None}
             wanted = order.model_dump(include={"symptom", "lab", "resume", "read_only", "alert_id"})
-            queued = self.put(order.source, **(wanted | (goes_on if order.session_id else {})))
+            wanted |= {"read_only": order.read_only or read_only, **(goes_on if order.session_id else {})}
+            queued = self.put(order.source, **wanted)
             del self._orders[order.id]
             self._save()
         return queued
 
     def cancel(self, order_id: str) -> Order | None:
         """Cancel a queued one, or stop the running one, which then saves its session; None where it is neither."""
-        with self._lock:
+        with self.lock:
             order = self._orders.get(order_id)
             if order is None or order.state not in WAITING:
                 return None
@@ -122,12 +127,12 @@ class InvestigationQueue:
                 self._run(order)
 
     def _is_waiting(self) -> bool:
-        with self._lock:
+        with self.lock:
             return any(order.state is OrderState.QUEUED for order in self._orders.values())
 
     def _next(self) -> Order | None:
         """Return the oldest queued order, now running; None without one, or while another process works here."""
-        with self._lock:
+        with self.lock:
             queued = [order for order in self.orders() if order.state is OrderState.QUEUED]
             if not queued:
                 return None
@@ -164,7 +169,7 @@ class InvestigationQueue:
     # --- the file ---
 
     def _changed(self, order_id: str, **changes: Any) -> Order:
-        with self._lock:
+        with self.lock:
             order = self._orders[order_id].model_copy(update=changes)
             try:
                 self._keep(order)

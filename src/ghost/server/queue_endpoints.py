@@ -97,7 +97,7 @@ def cancel(request: Request, order_id: OrderId) -> Order:
 def again(request: Request, order_id: OrderId) -> Order:
     to = services(request)
     try:
-        order = _queue(to).again(order_id)
+        order = _queue(to).again(order_id, read_only=not to.has_token)
     except QueueFullError as full:
         raise Refused(429, f"{str(full)[:1].upper()}{str(full)[1:]}.") from full
     if order is None:
