@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from ghost.agent import SessionPaths, load_session
+from ghost.agent.earlier_sessions import relied_on
 from ghost.cli.session_memory import shown
 from ghost.config import Settings
+from ghost.errors import RecordError
 from ghost.mind import Finding, Finished, Hint, LongTermMemory, MemoryType, Step, open_store, remember
 from ghost.providers import embeddings
 from ghost.records import SystemClock
@@ -163,6 +166,21 @@ def test_an_earlier_session_that_was_changed_is_not_used_and_what_rested_on_it_f
     assert len(report["evidence"]) == len(first["evidence"])
     assert verdict(report) == verdict(first)
     assert first["session_id"] not in json.dumps(report)
+
+
+def test_records_are_checked_again_when_they_are_taken_up(
+    untold: tuple[Path, dict, str], told: tuple[Path, dict, str], tmp_path: Path
+) -> None:
+    shutil.copytree(told[0], tmp_path, dirs_exist_ok=True)
+    audit_dir, old = tmp_path / "audit", untold[1]["session_id"]
+    network = load_session(SessionPaths(audit_dir, old).archived_session)[0].network
+    assert relied_on(audit_dir, old, network).count >= len(untold[1]["evidence"])
+    with pytest.raises(RecordError, match="is of"):
+        relied_on(audit_dir, old, "another network")
+    audit = audit_dir / f"shell_audit_{old}.jsonl"
+    audit.write_text(audit.read_text().replace("VM running", "VM stopped", 1))
+    with pytest.raises(RecordError, match="do not hold"):
+        relied_on(audit_dir, old, network)
 
 
 def test_a_cause_that_rests_on_no_record_is_not_tested_and_all_is_read_anew(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ghost.agent.turns import recorded_result
 from ghost.agent.verification import verify_session
 from ghost.brain import EarlierSession
 from ghost.errors import RecordError, SessionError
-from ghost.records import read_json, valid_session_id
+from ghost.records import Head, read_json, valid_session_id, verify
 
 
 def earlier_session(audit_dir: Path, session_id: str, network: str, now: datetime) -> EarlierSession | None:
@@ -36,6 +36,17 @@ def earlier_session(audit_dir: Path, session_id: str, network: str, now: datetim
         return None
     wire = next(row for row in report["coverage"] if row["layer"] == "wire")
     return EarlierSession(session.session_id, str(report["generated"]), causes, wire, _reads(evidence))
+
+
+def relied_on(audit_dir: Path, session_id: str, network: str) -> Head:
+    """Return up to where the records of a session hold, before they stand for reads of another.
+
+    Raises `RecordError`, `SessionError` or `OSError` where they do not hold, or are of another network.
+    """
+    session, paths = _verified(audit_dir, session_id)
+    if session.network != network:
+        raise RecordError(f"{session_id} is of {session.network}, not of {network}")
+    return verify(paths.shell_audit, session.head("shell")).head
 
 
 def _verified(audit_dir: Path, session_id: str) -> tuple[Session, SessionPaths]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
 from ghost.agent.captured_findings import findings_of
@@ -23,7 +23,6 @@ from ghost.agent.facts import UNCITED, Proofs, proofs_of
 from ghost.agent.report_path import paths_of
 from ghost.agent.report_timeline import timeline_of
 from ghost.agent.session import Session, SessionPaths
-from ghost.agent.tools import Shell
 from ghost.errors import RecordError
 from ghost.net import security_rules_in
 from ghost.patterns import lazy
@@ -31,6 +30,9 @@ from ghost.records import isoformat, read_valid_records, write_json, write_text
 from ghost.report import LAYERS, Files, as_markdown, content_of, page_of
 from ghost.shell import FORBIDDEN, READ_ONLY
 from ghost.text import map_text, plural
+
+if TYPE_CHECKING:
+    from ghost.agent.tools import Shell
 
 AZURE_API: Final = 2
 """The tier of what Azure says about its configuration."""

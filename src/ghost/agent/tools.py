@@ -19,6 +19,7 @@ from ghost.agent.az_preflight import preflight
 from ghost.agent.completion import MAX_RETURNS, bounded_confidence, problems, settled_outcome
 from ghost.agent.conflicts import possible_conflicts
 from ghost.agent.denials import pivot_of, was_denied
+from ghost.agent.earlier_sessions import relied_on
 from ghost.agent.facts import CHANGES_NO_NETWORK, proofs_of
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
 from ghost.agent.session import MeantTraffic, Session, SessionPaths
@@ -37,8 +38,8 @@ from ghost.agent.tool_arguments import (
 )
 from ghost.agent.turns import with_real_values
 from ghost.brain import CHECKS, Checks, ToolCall, ToolResult
-from ghost.errors import RecordError
-from ghost.records import Clock, valid_session_id, verify, write_json
+from ghost.errors import RecordError, SessionError
+from ghost.records import Clock, write_json
 from ghost.shell import READ_ONLY, printed_output
 from ghost.text import map_text
 
@@ -330,10 +331,13 @@ class Tools:
     def _use_earlier_records(self, request: UseEarlierRecords) -> dict[str, Any]:
         """Put on record which session's records stand for reads. A model reads all by itself."""
         is_first = self._session.prompt_sha256 is None and self._session.earlier_records is None
-        if not (is_first and valid_session_id(request.session_id)):
-            return {"status": "error", "error": "not_allowed", "message": "records of earlier sessions cannot be used"}
         paths = SessionPaths(Path(self._session.audit_dir), self._session.session_id)
-        head = verify(SessionPaths(paths.audit_dir, request.session_id).shell_audit, None).head
+        try:
+            head = relied_on(paths.audit_dir, request.session_id, self._session.network) if is_first else None
+        except (RecordError, SessionError, OSError):
+            head = None
+        if head is None:
+            return {"status": "error", "error": "not_allowed", "message": "records of earlier sessions cannot be used"}
         used = {"session_id": request.session_id, "head": head.as_dict()}
         self._session.earlier_records = used
         write_json(paths.earlier_records, used)
