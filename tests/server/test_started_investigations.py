@@ -261,6 +261,16 @@ def test_incidents_have_a_token_of_their_own_and_ten_an_hour_are_taken(root: Pat
         assert client.get("/queue").status_code == 401  # its token opens nothing else
 
 
+def test_a_secret_in_a_symptom_is_not_kept(root: Path) -> None:
+    key = "Zm9vYmFyYmF6cXV4" * 4
+    symptom = f"web-vm cannot reach DefaultEndpointsProtocol=https;AccountName=x;AccountKey={key}=="
+    with serving(root) as client, workspace_lock(root):
+        assert key not in client.post("/investigations", json={"symptom": symptom}).text
+        sent = client.post("/incidents", json=alert(description=symptom), headers={"Authorization": f"Bearer {SECRET}"})
+        assert sent.status_code == 202
+        assert key not in sent.text + (root / "data" / "investigations.json").read_text()
+
+
 def test_repetitions_of_an_alert_that_come_at_once_are_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InvestigationQueue, "orders", lambda queue, of=InvestigationQueue.orders: slowly(of(queue)))
     with serving(root) as client, workspace_lock(root):

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
+from ghost.agent import without_secrets
 from ghost.errors import GhostError, RecordError, UsageError
 from ghost.records import Clock, is_locked, read_json, write_json
 from ghost.server.logs import logger
@@ -82,6 +83,7 @@ class InvestigationQueue:
             while f"i:{moment}" in self._orders:
                 moment += 1
             order = Order(id=f"i:{moment}", source=source, queued_at=now, **wanted)
+            order = order.model_copy(update={"symptom": order.symptom and without_secrets(order.symptom)})
             self._keep(order)
         self._news.set()
         return order
