@@ -61,11 +61,11 @@ CHANGES = [
 
 
 class Bench:
-    """A workspace with a watch over a lab; `failing`: words of an az command that fails."""
+    """A workspace with a watch over a lab; words of an az command: `failing`, and `emptied`, which lists nothing."""
 
     def __init__(self, root: Path, watched: tuple[str, str, str, int | None], every: float = 900.0) -> None:
         name, source, destination, port = watched
-        self.root, self.failing = root, ""
+        self.root, self.failing, self.emptied = root, "", ""
         root.mkdir(parents=True, exist_ok=True)
         self.lab = start(load_case(name), root / "lab", speed=1000.0)
         self.asked: list[tuple[str, str]] = []
@@ -87,6 +87,8 @@ class Bench:
         if self.failing and self.failing in " ".join(words):
             denied = b"ERROR: (AuthorizationFailed) The client does not have authorization to perform this action.\n"
             return subprocess.CompletedProcess(words, 1, b"", denied)
+        if self.emptied and self.emptied in " ".join(words):
+            return subprocess.CompletedProcess(words, 0, b"[]", b"")
         return in_process.run(words, env=env, **more)
 
     def _ask(self, question: str, reason: str) -> str:
@@ -201,6 +203,16 @@ def test_what_cannot_be_read_is_not_known_and_waits_longer(bench: Callable[..., 
     found = at.run()
     assert (found.outcome, found.compared_with, at.stored().failures) == ("drift", at.first.session_id, 0)
     assert len(found.changes) == 2, "the rule that could not be read is not lost"
+    assert at.run().outcome == "no_drift"
+
+
+def test_a_reader_that_sees_nothing_any_more_is_never_told_no_drift(bench: Callable[..., Bench]) -> None:
+    at = bench()
+    at.emptied = "network nic list"
+    for _ in range(2):
+        found = at.run()
+        assert (found.outcome, found.is_whole, found.compared_with) == ("drift", False, at.first.session_id)
+    at.emptied = ""
     assert at.run().outcome == "no_drift"
 
 

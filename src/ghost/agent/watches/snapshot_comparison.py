@@ -54,9 +54,10 @@ def compared(before: KeptPath, now: KeptPath, senders: Sequence[Sender]) -> Comp
                 changes.append(Change(str(sender[0]), told(old) or NO_HOP, told(new) or NO_HOP))
     noted = tuple(_noted(before.network, now.network, [each.before + each.now for each in changes]))[:MAX_NOTED]
     limits = is_unread or tuple(_unknown(now))
+    is_whole = not is_unread and not _is_unseen(now)
     if changes:
-        return Comparison("drift", tuple(dict.fromkeys(changes)), noted, limits, is_whole=not is_unread)
-    if is_unread:
+        return Comparison("drift", tuple(dict.fromkeys(changes)), noted, limits, is_whole=is_whole)
+    if not is_whole:
         return Comparison("not_known", noted=noted, not_known=limits, is_whole=False)
     return Comparison("started" if was_unread else "no_drift", noted=noted, not_known=limits)
 
@@ -64,7 +65,8 @@ def compared(before: KeptPath, now: KeptPath, senders: Sequence[Sender]) -> Comp
 def first_read(path: KeptPath, senders: Sequence[Sender]) -> Comparison:
     """Return what is not known of a path that is compared with none."""
     unread = tuple(_unread(path.network, senders))
-    return Comparison("started", not_known=unread or tuple(_unknown(path)), is_whole=not unread)
+    is_whole = not unread and not _is_unseen(path)
+    return Comparison("started", not_known=unread or tuple(_unknown(path)), is_whole=is_whole)
 
 
 def unread_lines(missing: Missing) -> Iterator[str]:
@@ -88,6 +90,11 @@ def _unread(network: Network, senders: Sequence[Sender]) -> Iterator[str]:
 
 def _unknown(path: KeptPath) -> Iterator[str]:
     yield from dict.fromkeys(hop.reason for hop in _all_hops(path) if hop.verdict == "unknown")
+
+
+def _is_unseen(path: KeptPath) -> bool:
+    """Return whether of some traffic no hop is known, as where a reader may no longer list what is there."""
+    return any(all(hop.verdict == "unknown" for hop in way.hops) for way in path.walks)
 
 
 def _all_hops(path: KeptPath) -> Iterator[Hop]:
