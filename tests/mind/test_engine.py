@@ -897,7 +897,7 @@ def test_embeddings_that_fail_are_asked_again_how_well_a_task_fits(tmp_path):
     embeddings = engine._agenda._embeddings
     embed = embeddings.embed
 
-    def fails(_texts):
+    def fails(_texts, _kind="document"):
         raise ProviderError("gone", transient=True)
 
     embeddings.embed = fails

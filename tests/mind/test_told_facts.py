@@ -53,7 +53,9 @@ def test_routine_successes_and_small_talk_are_not_remembered_and_failures_are(tm
 
 def test_a_memory_that_cannot_be_embedded_is_kept_once_the_tries_are_used_up(tmp_path):
     engine = mind(tmp_path)
-    engine.ltm.embeddings.embed = lambda _texts: (_ for _ in ()).throw(ProviderError("gone", transient=True))
+    engine.ltm.embeddings.embed = lambda _texts, _kind="document": (_ for _ in ()).throw(
+        ProviderError("gone", transient=True)
+    )
     engine.ingest([Stimulus(id="stim:1", source="cli", content="Lena owns hub-fw", ts=START)])
     for _ in range(2):
         with pytest.raises(ProviderError):

@@ -150,7 +150,7 @@ def test_tasks_say_what_their_scores_are_made_of(live: Live, open_page: Open) ->
 
 def test_questions_are_answered_field_by_field(live: Live, open_page: Open) -> None:
     app = live.app
-    ask(app, "q:1", "Which change?", rationale="The peering went at 02:50", required_fields=("change_id", "who"))
+    ask(app, "q:1", "Which change?", rationale="The peering went at 02:50", required_fields=("change_id", "remark"))
     ask(app, "q:2", "Is the circuit back?")
     past = app.services.now() - 60
     ask(app, "q:3", "Too late?", created_ts=past - 10, expires_ts=past)
@@ -162,18 +162,18 @@ def test_questions_are_answered_field_by_field(live: Live, open_page: Open) -> N
     first = cards.first
     first.get_by_label("Change id").fill("CHG-1 = 10.2.0.0/16")
     first.get_by_role("button", name="Answer").click()
-    expect(first.get_by_label("Who")).to_have_attribute("aria-invalid", "true")
-    expect(first.get_by_label("Who")).to_be_focused()
-    expect(first).to_contain_text("Who is needed to go on.")
+    expect(first.get_by_label("Remark")).to_have_attribute("aria-invalid", "true")
+    expect(first.get_by_label("Remark")).to_be_focused()
+    expect(first).to_contain_text("Remark is needed to go on.")
     ask(app, "q:4", "And this one?")  # what is typed stays while the list changes below it
     app.services.feed.publish("interrupt", NOW, {"id": "q:4", "question": "And this one?"})
     expect(cards).to_have_count(3)
-    first.get_by_label("Who").fill("the night shift\nand: another")
-    first.get_by_label("Anything else").fill("who: nobody")
+    first.get_by_label("Remark").fill("the night shift\nand: another")
+    first.get_by_label("Anything else").fill("remark: nobody")
     first.get_by_role("button", name="Answer").click()
     expect(cards).to_have_count(2)
     kept = app.services.engine.interrupts.get("q:1")
-    assert kept.metadata["fields"] == {"change_id": "CHG-1 = 10.2.0.0/16", "who": "the night shift\nand: another"}
+    assert kept.metadata["fields"] == {"change_id": "CHG-1 = 10.2.0.0/16", "remark": "the night shift\nand: another"}
     closed = panel(page, "Answered and expired")
     expect(closed).to_contain_text("CHG-1")
     expect(closed.locator(".closed").filter(has_text="Too late?")).to_contain_text("expired")

@@ -12,7 +12,6 @@ from playwright.sync_api import expect
 
 from ghost.agent import SessionPaths
 from ghost.mind import Thought
-from ghost.records import workspace_lock
 from ghost.shell import ApprovalRequest
 from tests.server import dashboard_pages
 from tests.server.conftest import NOW, Live, append, ask, command_record, remember, task, write_session
@@ -48,7 +47,7 @@ def furnished(live: Live, root: Any) -> Iterator[Live]:
     write_session(root, SESSION, rca_report_path="x", hypothesis_log=[HYPOTHESIS])
     paths.report_json.write_text(json.dumps(REPORT))
     asked = ApprovalRequest("plan", (f"az vm start --ids {VAULT}", "az vm list"), "Why", "Risk", 2, times=(1, 2))
-    with workspace_lock(root):  # as an investigation that waits
+    with app.services.room.occupied():  # as an investigation that waits
         for each in (asked, "Which port?"):
             app.services.room.ask(SESSION, "It is slow", each)
         yield live

@@ -19,7 +19,6 @@ from ghost.agent import Evidence, Session, SessionPaths
 from ghost.agent.hypotheses import Hypothesis, State
 from ghost.agent.rca_report import build_report
 from ghost.mind import Thought
-from ghost.records import workspace_lock
 from ghost.server.dashboard import FOLDER
 from ghost.shell import ApprovalRequest
 from tests.server import dashboard_pages
@@ -113,7 +112,7 @@ def haunted(live: Live, root: Path) -> Iterator[Live]:
     )
     hostile_report(root, paths, Session.model_validate(_session(root)))
     asked = ApprovalRequest("plan", (HOSTILE, LONG[:9000]), HOSTILE, MARKUP, 2, form=MARKUP, times=(1, 2))
-    with workspace_lock(root):  # as an investigation that waits
+    with app.services.room.occupied():  # as an investigation that waits
         for each in (asked, HOSTILE):
             app.services.room.ask(SESSION, HOSTILE, each)
         yield live

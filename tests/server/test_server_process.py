@@ -106,7 +106,7 @@ def test_the_examples_of_the_documentation_work_as_they_stand(live: Live) -> Non
 def test_it_ends_by_a_signal_with_everything_closed(tmp_path: Path, number: int, status: int) -> None:
     with program(tmp_path) as running:
         url = url_said(running)
-        httpx2.post(url + "/stimuli", json={"content": "a link flaps"}, trust_env=False)
+        httpx2.post(url + "/stimuli", json={"content": "the link of gw-vm-01 flaps since 14:02"}, trust_env=False)
         with httpx2.stream("GET", url + "/events", trust_env=False, timeout=10) as events:
             next(events.iter_raw())
             running.send_signal(number)

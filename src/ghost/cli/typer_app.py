@@ -736,13 +736,13 @@ def interrupts(
     interrupts(workspace, all_=all_, as_json=json_)
 
 
-@app.command(epilog=examples('ghost answer q:1732264000000 "port: 6379"', "ghost answer a:1732264000000"))
+@app.command(epilog=examples('ghost answer q:1732264000000 "port: 6379"'))
 def answer(
     question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
     text: Annotated[
         str,
         typer.Argument(
-            help="The answer; `field: value` for each field it requires, on lines or after `;`. Not for an approval."
+            help="The answer, but to an approval; `field: value` for each field it requires, on lines or after `;`."
         ),
     ] = "",
     workspace: WorkspaceOption = None,

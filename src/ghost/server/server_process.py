@@ -67,9 +67,9 @@ def serve(
         url = url_of(listening, settings)
         if other:
             say(f"Another ghost serve has this workspace ({other}): this one reads only, and does not think.")
-        elif settings.api_token is None:
-            say("Without GHOST_API_TOKEN the investigations that it starts are read-only, and it takes no approvals.")
         say(f"Ghost's dashboard: {url}/ui  (API: {url}/openapi.json, log: {log_file}, end with Ctrl-C)")
+        if not other and investigator is not None and settings.api_token is None:
+            say("Without GHOST_API_TOKEN the investigations that it starts are read-only, and it takes no approvals.")
         _log.info(
             "serving",
             url=url,
