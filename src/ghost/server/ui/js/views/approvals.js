@@ -62,8 +62,10 @@ function steady(list, say, signal) {
     event.stopImmediatePropagation();
     say("This has just moved: read it, then click again.");
   }, { capture: true });
+  const changes = new MutationObserver(look); // a message in a card moves its buttons at once
+  changes.observe(list, { childList: true, characterData: true, subtree: true });
   const timer = setInterval(() => { if (list.childElementCount) look(); }, LOOK_MS);
-  signal.addEventListener("abort", () => clearInterval(timer));
+  signal.addEventListener("abort", () => { clearInterval(timer); changes.disconnect(); });
   return look;
 }
 
