@@ -31,6 +31,10 @@ CREATE TABLE IF NOT EXISTS waiting (
     id TEXT PRIMARY KEY, session_id TEXT NOT NULL, symptom TEXT NOT NULL, asked TEXT NOT NULL, sha256 TEXT NOT NULL,
     asked_at REAL NOT NULL, expires_at REAL, state TEXT NOT NULL, answer TEXT, by TEXT, answered_at REAL)
 """
+_OPEN: Final = """
+SELECT * FROM waiting WHERE state = 'open' AND (expires_at IS NULL OR expires_at > ?) ORDER BY asked_at, id
+"""
+_CLOSED: Final = "SELECT * FROM waiting WHERE id = ? AND state != 'open'"
 _ABANDON_ALL: Final = "UPDATE waiting SET state = 'abandoned', asked = '', answered_at = ? WHERE state = 'open'"
 _ABANDON: Final = f"{_ABANDON_ALL} AND id = ?"
 _ANSWER: Final = (
@@ -47,8 +51,6 @@ WHERE answer IS NOT NULL
 """Of earlier answers, which who asked has by now, only what who comes later is told: nothing that was typed."""
 
 Row = TypeVar("Row")
-State = Literal["open", "answered", "abandoned"]
-"""`abandoned`: nobody answered in time, or the investigation ended first."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Waiting:
 class Closed:
     """What became of a question. `answer` is None where it was abandoned."""
 
-    state: State
+    state: Literal["answered", "abandoned"]
+    """`abandoned`: nobody answered in time, or the investigation ended first."""
     answer: HitlDecision | str | None
     by: str | None
     answered_at: float
@@ -159,8 +162,7 @@ class WaitingRoom:
         """Return the questions that somebody waits for, oldest first."""
         if not self._is_occupied():
             return []
-        wanted = "state = 'open' AND (expires_at IS NULL OR expires_at > ?) ORDER BY asked_at, id"
-        return self._rows(_waiting, wanted, self._now())
+        return self._rows(_waiting, _OPEN, self._now())
 
     def find(self, row_id: str) -> Waiting | None:
         """Return a question that is open."""
@@ -168,7 +170,7 @@ class WaitingRoom:
 
     def closed(self, row_id: str) -> Closed | None:
         """Return what became of a question; None while it is open, and for one that is not known."""
-        return next(iter(self._rows(_closed, "id = ? AND state != 'open'", row_id)), None)
+        return next(iter(self._rows(_closed, _CLOSED, row_id)), None)
 
     # --- the file ---
 
@@ -186,12 +188,11 @@ class WaitingRoom:
                 rows.execute(_FORGET_ANSWERS)
                 rows.execute("DELETE FROM waiting WHERE state != 'open' AND answered_at < ?", (now - KEPT_SECONDS,))
 
-    def _rows(self, read: Callable[[sqlite3.Row], Row], where: str, *values: object) -> list[Row]:
+    def _rows(self, read: Callable[[sqlite3.Row], Row], select: str, *values: object) -> list[Row]:
         if not self._path.exists():
             return []
         with self._connection() as connection:
-            rows = connection.execute(f"SELECT * FROM waiting WHERE {where}", values).fetchall()  # noqa: S608 - ours
-            return [read(row) for row in rows]
+            return [read(row) for row in connection.execute(select, values)]
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:

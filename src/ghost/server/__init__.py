@@ -6,13 +6,14 @@ Needs the extra `mind`, which is imported only when one of these is called.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.server.engine_setup import Beside, nothing_beside, opened_engine, re_embedding
+from ghost.server.engine_setup import Beside, opened_engine, re_embedding
 from ghost.server.orders import Investigator, Order
 
 NEEDED: Final = (
@@ -32,7 +33,7 @@ def serve(
     root: Path,
     say: Callable[[str], None] | None = None,
     investigator: Investigator | None = None,
-    beside: Beside = nothing_beside,
+    beside: Beside = nullcontext,
 ) -> int:
     """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line, `investigator`
     runs the investigations that are asked for; None starts none.

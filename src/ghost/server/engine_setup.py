@@ -34,12 +34,8 @@ EMBED_AGAIN_SECONDS: Final = 60.0
 """Between two looks for memories without an embedding of the space, and after a failure."""
 STOP_SECONDS: Final = 2.0
 
-Beside = Callable[[Engine], contextlib.AbstractContextManager[None]]
-"""What runs beside an engine, of rooms that the server does not know."""
-
-
-def nothing_beside(engine: Engine) -> contextlib.AbstractContextManager[None]:  # noqa: ARG001
-    return contextlib.nullcontext()
+Beside = Callable[[Engine], contextlib.AbstractContextManager[object]]
+"""What runs beside an engine, of rooms that the server does not know; `contextlib.nullcontext` for nothing."""
 
 
 @contextlib.contextmanager

@@ -20,20 +20,18 @@ _TOLD: Final = ("outcome", "confidence", "summary", "causes", "actions")
 _log = logger("ghost.server.incident_results")
 
 
-def checked_address(settings: Settings) -> str | None:
-    """Return the address; None if nothing is posted. Raises `ConfigurationError` if the allowlist does not name it."""
-    address = settings.incident_result_url
-    if address is None:
-        return None
+def check_address(settings: Settings) -> None:
+    """Raise `ConfigurationError` if results are to be posted to a host that the allowlist does not name."""
+    if settings.incident_result_url is None:
+        return
     try:
-        url = parse(address)
+        url = parse(settings.incident_result_url)
     except UrlRefused as error:
         raise ConfigurationError(f"GHOST_INCIDENT_RESULT_URL is not usable: {error}") from error
     if Allowlist(settings.allowlist()).reach(url) is Reach.NOWHERE:
         raise ConfigurationError(
             f"GHOST_INCIDENT_RESULT_URL names {url.authority}, which ALLOWLIST_DOMAINS does not: add it there"
         )
-    return address
 
 
 def result_of(order: Order, workspace: Workspace) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from ghost.errors import GhostError, ProviderError, RecordError, ScrapeError, StoreError, UsageError
 from ghost.mind import Abandoned, InboxFull
+from ghost.server.investigation_queue import QUEUED_AT_MOST, QueueFullError
 from ghost.server.logs import logger
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -102,6 +103,7 @@ def request_id_of(request: Request) -> str:
 _OF_GHOST: Final[Sequence[tuple[type[GhostError], int, str]]] = (
     (Abandoned, 503, "The server is stopping: nothing of the cycle was written."),
     (InboxFull, 503, "Too many stimuli are waiting, and none of these was stored. Retry in a moment."),
+    (QueueFullError, 429, f"{QUEUED_AT_MOST} investigations wait: cancel one, or ask again later."),
     (StoreError, 503, "Memory cannot be read or written now. The log says why, under the request id."),
     (ProviderError, 502, "The language or embedding model gave no usable answer. The log says why."),
     (ScrapeError, 502, "The pages could not be read. The log says why, under the request id."),
@@ -149,7 +151,7 @@ def exception_handlers(allowed_methods: Callable[[str], set[str]]) -> dict[Any, 
         status, detail = next(
             ((status, detail) for kind, status, detail in _OF_GHOST if isinstance(error, kind)), (500, _INTERNAL)
         )
-        if isinstance(error, InboxFull):
+        if isinstance(error, InboxFull | QueueFullError):
             _log.warning("request refused", path=request.scope["path"], status=status, why=str(error))
         else:
             _log.error("request failed", path=request.scope["path"], status=status, exc_info=error)

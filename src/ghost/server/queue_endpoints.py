@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 import ghost.lab
 from ghost.server.dependencies import Services, services
 from ghost.server.investigation_endpoints import SessionId
-from ghost.server.investigation_queue import InvestigationQueue, QueueFullError
+from ghost.server.investigation_queue import InvestigationQueue
 from ghost.server.openapi import errors
 from ghost.server.orders import Order
 from ghost.server.problems import Refused
@@ -96,10 +96,7 @@ def cancel(request: Request, order_id: OrderId) -> Order:
 )
 def again(request: Request, order_id: OrderId) -> Order:
     to = services(request)
-    try:
-        order = _queue(to).again(order_id, read_only=not to.has_token)
-    except QueueFullError as full:
-        raise Refused(429, f"{str(full)[:1].upper()}{str(full)[1:]}.") from full
+    order = _queue(to).again(order_id, read_only=not to.has_token)
     if order is None:
         raise Refused(404, f"{order_id!r} was not interrupted. GET /queue lists those that were.")
     return order
@@ -122,10 +119,7 @@ def resume(request: Request, session_id: SessionId) -> Order:
 
 
 def _queued(to: Services, **wanted: object) -> Order:
-    try:
-        return _queue(to).put("dashboard", **wanted)
-    except QueueFullError as full:
-        raise Refused(429, f"{str(full)[:1].upper()}{str(full)[1:]}.") from full
+    return _queue(to).put("dashboard", **wanted)
 
 
 def _queue(to: Services) -> InvestigationQueue:

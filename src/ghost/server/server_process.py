@@ -28,9 +28,9 @@ from ghost.mind import StreamOfConsciousness
 from ghost.records import SERVER_LOCK, is_held, private_dir, workspace_lock
 from ghost.server.app import Application, create_app
 from ghost.server.audit_watch import AuditWatch
-from ghost.server.engine_setup import Beside, nothing_beside, opened_engine, re_embedding
+from ghost.server.engine_setup import Beside, opened_engine, re_embedding
 from ghost.server.http_connection import BoundedConnection
-from ghost.server.incident_results import checked_address
+from ghost.server.incident_results import check_address
 from ghost.server.listen_socket import BACKLOG, bound_socket, url_of
 from ghost.server.logs import logger, logging_to
 from ghost.server.orders import Investigator
@@ -46,7 +46,7 @@ def serve(
     root: Path,
     say: Callable[[str], None] | None = None,
     investigator: Investigator | None = None,
-    beside: Beside = nothing_beside,
+    beside: Beside = contextlib.nullcontext,
 ) -> int:
     """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line.
 
@@ -57,7 +57,7 @@ def serve(
     say = say or _to_stderr
     private_dir(root)
     settings = replace(settings, workspace=root)
-    checked_address(settings)
+    check_address(settings)
     with (
         contextlib.closing(bound_socket(settings)) as listening,
         logging_to(settings.log_directory) as log_file,
@@ -101,7 +101,7 @@ def wired(
     settings: Settings,
     root: Path,
     investigator: Investigator | None = None,
-    beside: Beside = nothing_beside,
+    beside: Beside = contextlib.nullcontext,
     *,
     read_only: bool = False,
 ) -> Iterator[Application]:
