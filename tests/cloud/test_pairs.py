@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from .conftest import MakeDesk
 from .scripted import ENDING, VM, Desk, failed, ran, refused, status
@@ -22,6 +25,26 @@ def test_a_pair_is_two_linked_tasks_each_with_its_own_approval(desk: MakeDesk) -
     assert (response["task_id"], response["paired_task"]["task_id"]) == (SOURCE, DESTINATION)
     assert (response["state"], response["paired_task"]["state"]) == ("PROVISIONING", "PROVISIONING")
     assert len(d.shell.matching("packet-capture create")) == 2
+
+
+def test_a_plan_that_nobody_answered_is_put_again_for_both_ends_at_once(desk: MakeDesk) -> None:
+    plans: list[Sequence[str]] = []
+
+    def approve_plan(lines: Sequence[str], _: str) -> None:
+        plans.append(lines)
+        if len(plans) == 1:
+            raise KeyboardInterrupt  # the person stops the investigation
+
+    nothing_yet = [failed("ERROR: (ResourceNotFound) x was not found.", 3)] * 2
+    d = desk(("show-status", [*nothing_yet, status("Stopped")]), approve_plan=approve_plan)
+    with pytest.raises(KeyboardInterrupt):
+        start_pair(d)
+    d.restarted()
+    d.ask("check_task", task_id=SOURCE)
+    assert d.ask("check_task", task_id=DESTINATION)["status"] == "task_completed"
+    assert plans == [plans[0]] * 2
+    creations = d.shell.matching("packet-capture create")
+    assert [line for line in plans[0] if "create" in line] == creations
 
 
 def test_the_first_end_waits_and_the_second_compares_for_both(desk: MakeDesk) -> None:

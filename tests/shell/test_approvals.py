@@ -287,6 +287,22 @@ def test_a_plan_goes_on_after_a_resume_with_what_has_not_run(make: Make, tmp_pat
     assert problems(tmp_path) == []
 
 
+def test_of_a_plan_that_is_put_again_only_what_no_plan_covers_is_asked(make: Make, tmp_path: Path) -> None:
+    shell = make(Person("approve"))
+    shell.approve_plan(["mytool 1", "mytool 2", "mytool 2"], "why")
+    run(shell, "mytool 2")
+    del shell
+    person = Person("approve", "deny", "deny")
+    again = make(person)
+    assert again.approve_plan(["mytool 1", "mytool 2"], "why") is None
+    assert person.asked == []
+    assert again.approve_plan(["mytool 1", "mytool 2", "mytool 2", "mytool 3"], "why") == "s1_a002"
+    assert [(each.lines, each.times) for each in person.asked] == [(("mytool 2", "mytool 3"), (1, 1))]
+    actions = [run(again, f"mytool {n}")["action"] for n in (1, 2, 2, 3, 2, 3)]
+    assert actions == [*["user_approved"] * 4, *["user_denied"] * 2]
+    assert problems(tmp_path) == []
+
+
 def test_a_plan_of_private_mode_goes_on_by_its_placeholders(make: Make) -> None:
     shell = make(Person("approve"), anonymization_enabled=True)
     assert shell.approve_plan(["mytool 10.1.2.3"], "why")

@@ -45,8 +45,9 @@ class Shell(Protocol):
 
 
 _CREATION = frozenset({Purpose.CREATE_CONTAINER, Purpose.CREATE})
+_NOT_BEGUN = frozenset({State.CREATED, State.DETECTING, State.APPROVED})
 ApprovePlan = Callable[[Sequence[str], str], object]
-"""Takes the commands and the reason; the shell remembers the answer."""
+"""Takes the commands and the reason; the shell remembers the answer, and asks for what no earlier one covers."""
 
 
 class CloudOrchestrator:
@@ -185,11 +186,14 @@ class CloudOrchestrator:
         tasks = [self._registry.save(task) for task in tasks]
         for task in tasks:
             self._announce(progress_lines.new_task(task))
-        # Both ends of a path are made ready before either capture begins: their times should overlap.
-        ready = [self._until(_CREATION, task, task_events.Registered()) for task in tasks]
-        self._ask_for_plan(ready)
-        tasks = [self._carry_on(task, command) for task, command in ready]
+        tasks = self._begin(tasks, task_events.Registered())
         return self._respond(next((task for task in tasks if task.active), tasks[0]))
+
+    def _begin(self, tasks: list[CaptureTask], event: Event) -> list[CaptureTask]:
+        # Both ends of a path are made ready before either capture begins: their times should overlap.
+        ready = [self._until(_CREATION, task, event) for task in tasks]
+        self._ask_for_plan(ready)
+        return [self._carry_on(task, command) for task, command in ready]
 
     def _ask_for_plan(self, ready: list[tuple[CaptureTask, ShellCommand | None]]) -> None:
         """Ask once about the whole life of these captures. What is denied here is denied when its turn comes."""
@@ -248,7 +252,9 @@ class CloudOrchestrator:
         """
         end = self._clock.monotonic() + self._poll_burst_limit
         while True:
-            task = self._run(task, task_events.Resumed())
+            partner = self._partner(task)
+            far_end = [partner] if partner is not None and partner.state in _NOT_BEGUN else []
+            task = self._begin([task, *far_end], task_events.Resumed())[0]  # an earlier process may have ended there
             if not task.active or task.state not in {State.APPROVED, State.PROVISIONING, State.WAITING}:
                 return task
             seconds_left = end - self._clock.monotonic()

@@ -160,13 +160,17 @@ class Gate:
     def ask_for_plan(self, lines: Sequence[tuple[str, Decision]], reasoning: str) -> str | None:
         """Ask once about commands that shall run later. Returns the id of the plan; None where it is not approved.
 
-        Where it is denied, each of its commands is, without another question.
+        What an earlier plan still covers is not asked. Where it is denied, each of its commands is, without another
+        question.
         """
+        cannot_run = any(_refusal(decision) is not None for _, decision in lines)
+        if self.read_only or self.approve is None or self.book is None or cannot_run or len(lines) > MAX_LINES:
+            return None
+        lines = self.book.uncovered(lines)
+        if not lines:
+            return None
         decisions = [decision for _, decision in lines]
         counts = Counter(visible(command) for command, _ in lines)
-        cannot_run = any(_refusal(one) is not None for one in decisions)
-        if self.read_only or self.approve is None or self.book is None or cannot_run or not 0 < len(lines) <= MAX_LINES:
-            return None
         risks = dict.fromkeys(d.explanation for d in decisions if d.classification != SAFE)
         request = ApprovalRequest(
             "plan",

@@ -219,7 +219,8 @@ class SafeExecShell:
     def approve_plan(self, commands: Sequence[str], reasoning: str) -> str | None:
         """Ask once about commands that `execute` shall run later, each as often as it stands here.
 
-        Returns the id of the approval; None where it is not given, or one of them is FORBIDDEN or cannot run.
+        Those that an earlier plan of this session still covers are left out. Returns the id of the approval; None where
+        it is not given, nothing is left to ask, or one of them is FORBIDDEN or cannot run.
         """
         with self._one_at_a_time:
             lines = [(self._restored(command.strip()), self._judge(command.strip())) for command in commands]

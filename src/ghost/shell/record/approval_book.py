@@ -122,6 +122,20 @@ class ApprovalBook:
                 return one
         return None
 
+    def uncovered(self, lines: Sequence[tuple[str, Decision]]) -> list[tuple[str, Decision]]:
+        """Return the lines of a plan that no earlier plan covers; what is covered twice may stand there twice."""
+        left = Counter[str]()
+        for one in self._audit.covered or []:
+            left.update(one.argv if one.kind == "plan" else ())
+        rest = []
+        for line, decision in lines:
+            argv = self.argv_sha256(decision)
+            if left[argv] > 0 and self._is_exact(decision):
+                left[argv] -= 1
+            else:
+                rest.append((line, decision))
+        return rest
+
     def note(
         self,
         kind: Kind,
