@@ -42,7 +42,9 @@ def test_what_waits_is_listed_as_it_was_asked(room: WaitingRoom) -> None:
     assert room.open() == [asked, question]
     assert room.open()[0].asked == REQUEST
     assert room.answer(question.id, question.sha256, "web-vm")
-    assert room.closed(question.id).answer == "web-vm"
+    closed = room.closed(question.id)
+    assert closed is not None
+    assert (closed.answer, closed.by) == ("web-vm", "terminal")
 
 
 def test_of_answers_at_once_one_counts_and_the_others_are_told(root: Path) -> None:

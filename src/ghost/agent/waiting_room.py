@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from ghost.errors import StoreError
 from ghost.records import Clock, file_lock, is_held, private_dir
-from ghost.shell import ApprovalRequest, HitlDecision
+from ghost.shell import ApprovalRequest, By, HitlDecision
 
 FILE: Final = Path("data", "waiting.sqlite3")
 LOOK_SECONDS: Final = 0.2
@@ -145,14 +145,15 @@ class WaitingRoom:
 
     # --- who answers ---
 
-    def answer(self, row_id: str, sha256: str, answer: HitlDecision | str) -> bool:
+    def answer(self, row_id: str, sha256: str, answer: HitlDecision | str, by: By = "terminal") -> bool:
         """Answer a question as it was shown; False where it is closed, asks something else, or nobody waits any more.
 
-        Whether an approval may be answered like that is for the shell to say, as for any answer.
+        `by`: where an answer in words was given; a decision says so itself. Whether an approval may be answered like
+        that is for the shell to say, as for any answer.
         """
         if not self._is_occupied():
             return False
-        by = answer.by if isinstance(answer, HitlDecision) else None
+        by = answer.by if isinstance(answer, HitlDecision) else by
         text = json.dumps(asdict(answer) if isinstance(answer, HitlDecision) else answer)
         now = self._now()
         with self._written() as rows:

@@ -74,7 +74,7 @@ class SharedTerminal(Gate):
         if closed.answer is None:
             raise EOFError("the question was closed before it was answered")
         answer = closed.answer if isinstance(closed.answer, str) else closed.answer.action
-        self._rich.print(f"\nAnswered on the {closed.by or 'dashboard'}: {visible(answer)}", markup=False)
+        self._rich.print(f"\nAnswered on the {closed.by}: {visible(answer)}", markup=False)
         return closed.answer
 
     def _line(self, prompt: str, waiting: Waiting) -> str:

@@ -103,7 +103,7 @@ def answer(request: Request, row_id: RowId, body: Decision) -> Decided:
             if body.answer == WORDS
             else HitlDecision(body.answer, reason=body.text.strip() or None, by="dashboard")
         )
-        if to.room.answer(row_id, body.sha256, given):
+        if to.room.answer(row_id, body.sha256, given, by="dashboard"):
             return Decided(id=row_id, answer=body.answer)
     raise _too_late(to, row_id)
 
@@ -117,7 +117,7 @@ def _too_late(to: Services, row_id: str) -> Refused:
     if closed.answer is None:
         return Refused(409, f"{row_id} was closed without an answer: the investigation ended, or the time was over.")
     said = closed.answer if isinstance(closed.answer, str) else closed.answer.action
-    return Refused(409, f"{row_id} was answered before, on the {closed.by or 'dashboard'}: {said[:200]}.")
+    return Refused(409, f"{row_id} was answered before, on the {closed.by}: {said[:200]}.")
 
 
 def shown(waiting: Waiting) -> Asked:
