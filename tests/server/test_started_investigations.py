@@ -6,6 +6,7 @@ import contextlib
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -241,6 +242,9 @@ def test_an_alert_is_investigated_once_read_only_and_its_result_is_posted(
         (posted,) = until(lambda: receiver.posted or None)
         assert posted["alert_id"] == ALERT["data"]["essentials"]["alertId"]
         assert posted["state"] == "failed"
+        (failed,) = client.get("/queue").json()["orders"]
+        assert failed["session_id"]
+        assert failed["can_resume"] is False  # it failed before its first turn
         assert client.post("/incidents", json=ALERT, headers=right).json()["taken"] is True, "nobody looked at it yet"
     receiver.server.shutdown()
     receiver.server.server_close()
@@ -283,6 +287,35 @@ def test_repetitions_of_an_alert_that_come_at_once_are_one(root: Path, monkeypat
 def slowly(value: T) -> T:
     time.sleep(0.05)
     return value
+
+
+def test_private_mode_keeps_no_symptom_in_a_queue(root: Path) -> None:
+    with serving(root, private=True) as client:
+        right = {"Authorization": f"Bearer {SECRET}"}
+        sent = [client.post("/investigations", json=CAPTURES), client.post("/incidents", json=ALERT, headers=right)]
+        assert [answer.status_code for answer in sent] == [403, 403]
+        assert all("GHOST_PRIVATE" in answer.json()["detail"] for answer in sent)
+        assert "GHOST_PRIVATE" in client.get("/queue").json()["why_not"]
+    assert not (root / "data" / "investigations.json").exists()
+
+
+def test_who_loses_the_workspace_at_its_start_waits_again_five_times_at_most(root: Path) -> None:
+    started: Counter[str] = Counter()
+
+    def starts(order: Order, _tell: object, _is_stopped: object) -> None:
+        started[order.id] += 1
+        if order.symptom == "never" or started[order.id] < 3:
+            with workspace_lock(root), workspace_lock(root):
+                pass
+
+    root.mkdir(parents=True)
+    queue = InvestigationQueue(root, starts, SystemClock(), lambda _: None, lambda *_: None)
+    queue.start()
+    third, never = (queue.put("dashboard", symptom=words).id for words in ("third", "never"))
+    until(lambda: all(order.ended_at for order in queue.orders()) or None)
+    queue.stop()
+    assert {order.id: order.state for order in queue.orders()} == {third: "ended", never: "failed"}
+    assert started == {third: 3, never: 5}
 
 
 def test_a_queue_that_cannot_be_read_stops_the_start_with_words(root: Path) -> None:

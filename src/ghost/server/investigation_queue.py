@@ -7,6 +7,7 @@ so.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -14,7 +15,7 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError
 
 from ghost.agent import without_secrets
-from ghost.errors import GhostError, RecordError, UsageError
+from ghost.errors import GhostError, RecordError, UsageError, WorkspaceError
 from ghost.records import Clock, is_locked, read_json, write_json
 from ghost.server.logs import logger
 from ghost.server.orders import WAITING, Investigator, Order, OrderState
@@ -23,6 +24,9 @@ QUEUED_AT_MOST: Final = 20
 ENDED_KEPT: Final = 250
 """More than the incidents of a day."""
 LOOK_SECONDS: Final = 0.5
+STARTS_AT_MOST: Final = 5
+"""Of an order that finds the workspace taken after all, once nobody worked there."""
+ELSEWHERE: Final = "another process works in this workspace"
 STOP_SECONDS: Final = 10.0
 """How long a stopping server waits for the running one to save its session."""
 
@@ -55,6 +59,7 @@ class InvestigationQueue:
         self._news = threading.Event()
         self._stopping = threading.Event()
         self._cancelled: set[str] = set()
+        self._starts = Counter[str]()
         self._orders = {order.id: order for order in self._restored()}
         self._worker = threading.Thread(target=self._work, name="investigations", daemon=True)
 
@@ -140,7 +145,7 @@ class InvestigationQueue:
                 return None
             if is_locked(self._root):
                 if queued[-1].error is None:
-                    self._changed(queued[-1].id, error="another process works in this workspace")
+                    self._changed(queued[-1].id, error=ELSEWHERE)
                 return None
             return self._changed(queued[-1].id, state=OrderState.RUNNING, error=None)
 
@@ -153,11 +158,22 @@ class InvestigationQueue:
                 self._changed(order.id, session_id=fields["session_id"])
             if event == "report":
                 self._changed(order.id, outcome=fields["outcome"])
+            if event == "ended" and "error" in fields:
+                self._changed(order.id, can_resume=fields["resume"] is not None)
             self._tell(self._orders[order.id], event, fields)
 
         state, error = OrderState.ENDED, None
+        self._starts[order.id] += 1
         try:
-            self._investigator(order, told, is_stopped)
+            try:
+                self._investigator(order, told, is_stopped)
+            except WorkspaceError:  # somebody began to work here since it was looked
+                if is_stopped():
+                    raise KeyboardInterrupt from None
+                if self._orders[order.id].session_id or self._starts[order.id] == STARTS_AT_MOST:
+                    raise
+                self._changed(order.id, state=OrderState.QUEUED, error=ELSEWHERE)
+                return
         except KeyboardInterrupt:
             cancelled = order.id in self._cancelled
             state = OrderState.CANCELLED if cancelled else OrderState.INTERRUPTED

@@ -39,6 +39,7 @@ class Order(BaseModel):
     session_id: str | None = Field(None, description="Null until it has begun.")
     outcome: str | None = Field(None, description="Of its report, where there is one.")
     error: str | None = Field(None, description="Why it failed, or why it waits.")
+    can_resume: bool = Field(True, description="False where it failed so that there is nothing to go on with.")
 
 
 class Investigator(Protocol):

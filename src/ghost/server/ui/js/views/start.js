@@ -87,7 +87,7 @@ export function steering(app, session, order) {
   if (order && ["queued", "running"].includes(order.state)) {
     return act("Cancel", `/queue/${part(order.id)}/cancel`, "Cancelled: it ends after its current command, and can be resumed.");
   }
-  if (session?.state === "resumable") {
+  if (session?.state === "resumable" && (order?.can_resume !== false || session.turns)) {
     const id = session.session_id;
     if (app.waiting.whyNot === "") return act("Resume", `/investigations/${part(id)}/resume`, "Queued to be resumed.");
     return command(`ghost investigate --resume ${id}`, `the command that resumes ${id}`, app.say);
