@@ -12,6 +12,7 @@ import pytest
 
 from ghost.errors import RecordError, WorkspaceError
 from ghost.records import (
+    SERVER_LOCK,
     elapsed,
     isoformat,
     new_session_id,
@@ -67,6 +68,16 @@ def test_a_second_process_is_told_who_holds_the_workspace(tmp_path):
         holder.wait()
     with workspace_lock(tmp_path):  # the kernel dropped the lock of the killed process
         pass
+
+
+def test_who_finds_a_server_at_work_is_told_of_its_queue(tmp_path):
+    told = r"ghost serve .*queue, on the dashboard \(http://127.0.0.1:8000/ui\) or by POST /investigations.*--workspace"
+    server = workspace_lock(tmp_path, SERVER_LOCK, "http://127.0.0.1:8000")
+    with workspace_lock(tmp_path):
+        with server, pytest.raises(WorkspaceError, match=told), workspace_lock(tmp_path):
+            pass
+        with pytest.raises(WorkspaceError, match=r"in use by process \d+: wait"), workspace_lock(tmp_path):
+            pass  # that server has ended
 
 
 def test_session_ids_name_their_second_and_never_collide():

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ghost.errors import RecordError, WorkspaceError
-from ghost.records.atomic_files import private_dir
+from ghost.records.atomic_files import open_regular, private_dir
 
 LOCK = "ghost_session.lock"
 SERVER_LOCK = "ghost_server.lock"
@@ -18,8 +18,8 @@ LOOKS, LOOK_SECONDS = 3, 0.02
 
 
 @contextmanager
-def workspace_lock(workspace: Path, name: str = LOCK) -> Iterator[None]:
-    """Lock the workspace for this process; `SERVER_LOCK` for its server.
+def workspace_lock(workspace: Path, name: str = LOCK, url: str = "") -> Iterator[None]:
+    """Lock the workspace for this process; `SERVER_LOCK` for its server, which is at `url`.
 
     Raises `WorkspaceError` at once if another process holds it, naming that process.
     """
@@ -35,17 +35,35 @@ def workspace_lock(workspace: Path, name: str = LOCK) -> Iterator[None]:
         try:
             _lock(descriptor)
         except OSError as busy:
-            owner = os.read(descriptor, 32).decode("ascii", "replace").strip()
-            who = f"process {owner}" if owner.isdigit() else "another process"
             raise WorkspaceError(
-                f"the workspace {workspace} is in use by {who}: wait for it to end, or work elsewhere "
+                f"the workspace {workspace} is in use by {_owner(workspace, path)}, or work elsewhere "
                 "with --workspace DIR"
             ) from busy
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
+        os.write(descriptor, f"{os.getpid()}\n{url}\n".encode("ascii", "replace"))
         yield
     finally:
         os.close(descriptor)
+
+
+def _owner(workspace: Path, lock: Path) -> str:
+    """Return who holds a lock, and what to do."""
+    pid, _ = _held_by(lock)
+    server, url = _held_by(workspace / SERVER_LOCK)
+    if lock.name == LOCK and pid and pid == server and is_held(workspace / SERVER_LOCK):
+        return (
+            f"ghost serve (process {pid}), which works here: put an investigation in its queue, on the dashboard{url} "
+            "or by POST /investigations, wait for it to end"
+        )
+    return f"{f'process {pid}' if pid else 'another process'}: wait for it to end"
+
+
+def _held_by(lock: Path) -> tuple[str, str]:
+    """Return the process id that a lock file names, empty if none, and ` (ADDRESS/ui)` of a server."""
+    with suppress(OSError), open_regular(lock) as file:
+        pid, _, url = file.read(200).decode("ascii", "replace").partition("\n")
+        return pid.strip() if pid.strip().isdigit() else "", f" ({url.strip()}/ui)" if url.strip() else ""
+    return "", ""
 
 
 def _lock(descriptor: int) -> None:

@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request
 
@@ -23,6 +23,12 @@ from ghost.server.prometheus_metrics import Metrics
 from ghost.server.request_limits import CYCLES_AT_ONCE, EVENT_CHARACTERS, SCRAPES_AT_ONCE, SEARCHES_AT_ONCE
 from ghost.server.sessions import Sessions
 from ghost.text import map_text
+
+NONE_HERE: Final = "This server starts no investigations: it was not started by ghost serve."
+IN_PRIVATE: Final = (
+    "This server starts no investigations: its queue would hold each symptom as it was typed, and private mode "
+    "(GHOST_PRIVATE) keeps no names and addresses. Start it at a terminal: ghost investigate."
+)
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,14 @@ class Services:
         root = self.workspace.root
         object.__setattr__(self, "sessions", Sessions(self.workspace))
         object.__setattr__(self, "room", WaitingRoom(root, self.clock))
-        queue = self.investigator and InvestigationQueue(root, self.investigator, self.clock, self._ordered, self._told)
+        starts = None if self.settings.private else self.investigator
+        queue = starts and InvestigationQueue(root, starts, self.clock, self._ordered, self._told)
         object.__setattr__(self, "queue", queue)
+
+    @property
+    def why_no_queue(self) -> str | None:
+        """Return why this server starts no investigations; None if it does."""
+        return None if self.queue else IN_PRIVATE if self.settings.private else NONE_HERE
 
     @property
     def has_token(self) -> bool:

@@ -50,7 +50,7 @@ def post_incident(
     to = services(request)
     _check(to, request.headers.get("authorization") or f"Bearer {token}")
     if to.queue is None:
-        raise Refused(403, "This server starts no investigations.")
+        raise Refused(403, str(to.why_no_queue))
     with to.queue.lock:  # repetitions that come at once are one
         return _taken(to, to.queue, incident_of(body))
 

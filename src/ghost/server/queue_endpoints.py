@@ -19,8 +19,6 @@ from ghost.server.sessions import InvestigationState
 
 router = APIRouter(tags=["investigations"])
 
-NONE_HERE = "This server starts no investigations: it was not started by ghost serve."
-
 OrderId = Annotated[str, Path(min_length=1, max_length=ID_CHARACTERS, examples=["i:1732264000000"])]
 
 
@@ -78,8 +76,8 @@ def list_scenarios() -> Scenarios:
 
 @router.get("/queue", summary="Investigations that the server started", responses=errors(503))
 def list_queue(request: Request) -> Queue:
-    queue = services(request).queue
-    return Queue(orders=queue.orders() if queue else [], why_not=None if queue else NONE_HERE)
+    to = services(request)
+    return Queue(orders=to.queue.orders() if to.queue else [], why_not=to.why_no_queue)
 
 
 @router.post("/queue/{order_id}/cancel", summary="Cancel one", responses=errors(404, 503))
@@ -124,5 +122,5 @@ def _queued(to: Services, **wanted: object) -> Order:
 
 def _queue(to: Services) -> InvestigationQueue:
     if to.queue is None:
-        raise Refused(403, NONE_HERE)
+        raise Refused(403, str(to.why_no_queue))
     return to.queue

@@ -61,14 +61,16 @@ def serve(
     with (
         contextlib.closing(bound_socket(settings)) as listening,
         logging_to(settings.log_directory) as log_file,
-        _only_server(root) as other,
+        _only_server(root, url_of(listening, settings)) as other,
         wired(settings, root, investigator, beside, read_only=bool(other)) as app,
     ):
         url = url_of(listening, settings)
         if other:
             say(f"Another ghost serve has this workspace ({other}): this one reads only, and does not think.")
         say(f"Ghost's dashboard: {url}/ui  (API: {url}/openapi.json, log: {log_file}, end with Ctrl-C)")
-        if not other and investigator is not None and settings.api_token is None:
+        if settings.private and investigator is not None:
+            say("GHOST_PRIVATE: it starts no investigations; those of a terminal ask there.")
+        elif not other and investigator is not None and settings.api_token is None:
             say("Without GHOST_API_TOKEN the investigations that it starts are read-only, and it takes no approvals.")
         _log.info(
             "serving",
@@ -83,12 +85,12 @@ def serve(
 
 
 @contextmanager
-def _only_server(root: Path) -> Iterator[str]:
+def _only_server(root: Path, url: str) -> Iterator[str]:
     """Return who else serves this workspace; empty if nobody does, and nobody can until this ends."""
     with contextlib.ExitStack() as held:
         other = ""
         try:
-            held.enter_context(workspace_lock(root, SERVER_LOCK))
+            held.enter_context(workspace_lock(root, SERVER_LOCK, url))
         except WorkspaceError as busy:
             if not is_held(root / SERVER_LOCK):
                 raise
