@@ -1,6 +1,8 @@
-"""A server killed while an approval waits, or just as it is answered: asked again, never run unapproved or twice.
+"""A server or a terminal killed while an approval waits, or just as it is answered: asked again, nothing run unapproved
+or twice.
 
-One kill in `make test`, `GHOST_KILLS=30` tries as many: before, at and after the answer.
+One kill of each in `make test`, with the lab's programs in its process; `GHOST_KILLS=30` tries as many, with real ones:
+before, at and after the answer.
 """
 
 from __future__ import annotations
@@ -21,10 +23,17 @@ import httpx2
 import pytest
 
 from ghost.agent import Workspace
+from tests.cli.test_shared_questions import GHOST, investigating
 from tests.exhaustive import EXHAUSTIVE
 
 KILLS = int(os.environ.get("GHOST_KILLS") or (30 if EXHAUSTIVE else 1))
-GHOST = str(Path(sys.executable).with_name("ghost"))
+QUICK = """
+import os, sys
+from tests.cli.ready_ghost import IN_PROCESS, main
+os.environ[IN_PROCESS] = "1"
+sys.exit(main(sys.argv[1:]))
+"""
+STARTED = [sys.executable, "-c", QUICK] if KILLS == 1 else [GHOST]
 TOKEN = "a-token-of-this-test"
 PATIENCE = 300.0
 
@@ -33,7 +42,7 @@ PATIENCE = 300.0
 def serving(root: Path) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("GHOST_", "GEMINI_"))}
     given = {"GHOST_LAB_SPEED": "500", "GHOST_API_TOKEN": TOKEN, "SOC_ENABLED": "false", "GHOST_BRAIN": "offline"}
-    words = [GHOST, "serve", "--port", "0", "--workspace", str(root)]
+    words = [*STARTED, "serve", "--port", "0", "--workspace", str(root)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**clean, **given}) as server:
         try:
             assert server.stderr is not None
@@ -92,9 +101,32 @@ def test_killed_while_an_approval_waits_it_is_asked_again_and_nothing_runs_twice
         (done,) = client.get("/queue").json()["orders"]
     session = Workspace(tmp_path).current_id()
     assert (done["state"], done["session_id"], done["outcome"]) == ("ended", session, "cause_found")
-
     if number % 3 == 0:
-        assert len(_records(tmp_path, "approvals")) > before  # it was asked again
+        assert [record["kind"] for record in _records(tmp_path, "approvals")[before:]] == ["plan"]  # asked again, once
+    _check_what_ran(tmp_path, session)
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_of_a_terminal_killed_while_an_approval_waits_the_same_holds(tmp_path: Path, number: int) -> None:
+    random = Random(number)
+    with investigating(tmp_path, *STARTED) as terminal:
+        terminal.until("Your choice: ")
+        if number % 3:
+            terminal.type("a")
+        time.sleep(random.uniform(0, 2.0 if number % 3 == 2 else 0.3))
+    before = len(_records(tmp_path, "approvals"))
+    session = Workspace(tmp_path).current_id()
+    assert session is not None
+    with investigating(tmp_path, *STARTED, resume=session) as terminal:
+        while "Your choice: " in terminal.until("Your choice: ", "RCA REPORT WRITTEN", "This session is finished"):
+            terminal.shown = ""
+            terminal.type("a")
+    if number % 3 == 0:
+        assert [record["kind"] for record in _records(tmp_path, "approvals")[before:]] == ["plan"]  # asked again, once
+    _check_what_ran(tmp_path, session)
+
+
+def _check_what_ran(tmp_path: Path, session: str) -> None:
     ran = [record for record in _records(tmp_path, "shell_audit") if record.get("exit_code") is not None]
     risky = [record for record in ran if record["classification"] == "RISKY"]
     assert all(record["action"] == "user_approved" and record["approval_id"] for record in risky)

@@ -17,6 +17,7 @@ from ghost.records import SystemClock
 from ghost.shell import HitlDecision
 
 PATIENCE = 300.0
+GHOST = str(Path(sys.executable).with_name("ghost"))
 
 
 class Terminal:
@@ -25,25 +26,27 @@ class Terminal:
         self.process = process
         self.shown = ""
 
-    def until(self, words: str) -> None:
+    def until(self, *words: str) -> str:
+        """Return what was shown once one of them was."""
         end = time.monotonic() + PATIENCE
-        while words not in self.shown:
+        while not any(each in self.shown for each in words):
             assert time.monotonic() < end, self.shown[-2000:]
             if select([self._descriptor], [], [], 0.2)[0]:
                 try:
                     self.shown += os.read(self._descriptor, 65536).decode("utf-8", "replace")
                 except OSError:  # the other side is closed
-                    assert words in self.shown, self.shown[-2000:]
+                    assert any(each in self.shown for each in words), self.shown[-2000:]
+        return self.shown
 
     def type(self, line: str) -> None:
         os.write(self._descriptor, f"{line}\n".encode())
 
 
 @contextmanager
-def investigating(workspace: Path) -> Iterator[Terminal]:
-    """`ghost investigate` of a lab that asks for a capture, on a terminal of its own."""
-    words = [str(Path(sys.executable).with_name("ghost")), "investigate", "--lab", "wire-loss", "--brain", "offline"]
-    words += ["--workspace", str(workspace)]
+def investigating(workspace: Path, *program: str, resume: str = "") -> Iterator[Terminal]:
+    """`ghost investigate` of a lab that asks for a capture, on a terminal of its own; killed at the end."""
+    words = [*(program or [GHOST]), "investigate", "--brain", "offline", "--workspace", str(workspace)]
+    words += ["--resume", resume] if resume else ["--lab", "wire-loss"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("GHOST_", "GEMINI_"))}
     process, descriptor = pty.fork()
     if process == 0:
