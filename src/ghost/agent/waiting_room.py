@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from ghost.errors import StoreError
+from ghost.mind import transaction
 from ghost.records import Clock, file_lock, is_held, private_dir
 from ghost.shell import ApprovalRequest, By, HitlDecision
 
@@ -197,15 +198,8 @@ class WaitingRoom:
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:
-        with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        with self._connection() as connection, transaction(connection):
+            yield connection
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

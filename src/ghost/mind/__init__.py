@@ -20,6 +20,7 @@ from ghost.mind.interrupts import Interrupts, MissingFields
 from ghost.mind.investigation_memories import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
 from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
 from ghost.mind.sources import TaskSource
+from ghost.mind.sqlite_connections import transaction
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.mind.store_selection import open_store, opened_memory
 from ghost.mind.stream import StreamOfConsciousness
@@ -68,4 +69,5 @@ __all__ = [
     "opened_memory",
     "recall",
     "remember",
+    "transaction",
 ]

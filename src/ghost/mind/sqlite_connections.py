@@ -12,6 +12,19 @@ from ghost.errors import StoreError
 from ghost.mind.sqlite_file import connect, errors_in_words
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Open a transaction that is written when it ends, or rolled back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 class Connections:
     """Connections to a file made by `make_private`. Raises `StoreError` if it cannot be opened, and after `close`."""
 
@@ -45,15 +58,8 @@ class Connections:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction that is durable when it ends, or rolled back."""
-        with self.writer() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        with self.writer() as connection, transaction(connection):
+            yield connection
 
     def note(self, write: Callable[[sqlite3.Connection], None]) -> bool:
         """Write without waiting for the disk if nobody else is writing; return whether it was written.
