@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ghost.cli.investigation_command import _prompt
+from ghost.cli.investigation_run import _prompt
 from ghost.cli.session_records import session_named
 from ghost.cli.shell_commands import RunningNotice
 from ghost.config import Settings

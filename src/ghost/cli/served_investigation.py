@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ghost.cli.brain_choice import Wish
-from ghost.cli.investigation_command import Request, Served, investigate
+from ghost.cli.investigation_command import investigate
+from ghost.cli.investigation_request import Request, Served
 from ghost.server import Order
 
 

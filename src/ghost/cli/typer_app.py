@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +12,8 @@ from typer.core import TyperGroup
 from ghost import __version__
 from ghost.cli.shell_completion import investigations, scenarios
 from ghost.cli.typer_captures import capture_app
+from ghost.cli.typer_lab import lab_app
+from ghost.cli.typer_mind import mind_app
 from ghost.cli.typer_options import (
     ApproveEachOption,
     BrainOption,
@@ -25,7 +26,6 @@ from ghost.cli.typer_options import (
     ModelOption,
     PrivateOption,
     ReadOnlyOption,
-    ScenarioArgument,
     SessionArgument,
     StorageAccountOption,
     StorageAuthOption,
@@ -34,6 +34,7 @@ from ghost.cli.typer_options import (
     capture_options,
     examples,
 )
+from ghost.cli.typer_records import audit_app, shell_app
 from ghost.cli.typer_watches import watch_app
 from ghost.errors import UsageError
 
@@ -83,26 +84,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-shell_app = typer.Typer(
-    rich_markup_mode=None,
-    help="Run or explain one command in the safe shell.",
-    epilog=examples('ghost shell run "ss -tln"', 'ghost shell explain "dig example.com"'),
-)
-audit_app = typer.Typer(
-    rich_markup_mode=None,
-    help="Show, verify and export the records of a session.",
-    epilog=examples("ghost audit show last", "ghost audit verify last"),
-)
-lab_app = typer.Typer(
-    rich_markup_mode=None,
-    help="List, show and start simulated networks for practice.",
-    epilog=examples("ghost lab list", "ghost lab show blocked-port"),
-)
 app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
 app.add_typer(lab_app, name="lab")
 app.add_typer(capture_app, name="capture")
 app.add_typer(watch_app, name="watch")
+app.add_typer(mind_app)
 
 
 def _version(wanted: bool) -> None:
@@ -198,7 +185,8 @@ def investigate(
     from ghost.agent import without_secrets
     from ghost.brain import StatedEnds
     from ghost.cli.brain_choice import Wish
-    from ghost.cli.investigation_command import Request, investigate
+    from ghost.cli.investigation_command import investigate
+    from ghost.cli.investigation_request import Request
     from ghost.cli.session_records import session_named
     from ghost.config import Settings
 
@@ -478,333 +466,3 @@ def pcap(context: typer.Context) -> None:
     from ghost.pcap import main as forensics
 
     raise typer.Exit(forensics(list(context.args) or ["--help"], program="ghost pcap", open_page=open_page))
-
-
-@shell_app.command("run", epilog=examples('ghost shell run "ss -tln"'))
-def shell_run(
-    command: Annotated[str, typer.Argument(help="One command, quoted.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why it is run, for the audit.")] = "Typed by the engineer.",
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout", min=0.1, max=1800, help="Seconds that it may take (default: GHOST_COMMAND_TIMEOUT or 120)."
-        ),
-    ] = None,
-    workspace: WorkspaceOption = None,
-    private: PrivateOption = False,
-    read_only: ReadOnlyOption = False,
-    json_: JsonOption = False,
-) -> None:
-    """Run one command: SAFE at once, RISKY if you approve.
-
-    FORBIDDEN commands never run.
-    """
-    from ghost.cli.shell_commands import run
-
-    ended = run(
-        command, reason, workspace, as_json=json_, timeout_seconds=timeout, private=private, read_only=read_only
-    )
-    raise typer.Exit(ended)
-
-
-@shell_app.command("explain", epilog=examples('ghost shell explain "dig example.com"'))
-def shell_explain(
-    command: Annotated[str, typer.Argument(help="One command, quoted; it is not run.")],
-    json_: JsonOption = False,
-) -> None:
-    """Show how a command is classified and why. Runs nothing."""
-    from ghost.cli.shell_commands import explain
-
-    explain(command, as_json=json_)
-
-
-@audit_app.command("show", epilog=examples("ghost audit show last", "ghost audit show last 1"))
-def audit_show(
-    session: SessionArgument,
-    record: Annotated[str | None, typer.Argument(help="One record: its number (18) or audit id.")] = None,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """List the commands of a session, or show one with all that it printed."""
-    from ghost.cli.audit_commands import show
-
-    show(session, workspace, record=record, as_json=json_)
-
-
-@audit_app.command("verify", epilog=examples("ghost audit verify last"))
-def audit_verify(
-    session: SessionArgument,
-    head: Annotated[
-        str | None,
-        typer.Option(
-            "--head", metavar="HASH", help="A head that `ghost shell run` printed: COUNT:HASH, or the last HASH."
-        ),
-    ] = None,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Check the hash chains and every citation of a session.
-
-    Exit status 1 where a check fails.
-    """
-    from ghost.cli.audit_commands import check
-
-    raise typer.Exit(check(session, workspace, as_json=json_, head=head))
-
-
-@audit_app.command("export", epilog=examples("ghost audit export last --output case-4711.zip"))
-def audit_export(
-    session: SessionArgument,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write (default: ghost_export_SESSION.zip).")
-    ] = None,
-    local: Annotated[
-        bool,
-        typer.Option(
-            "--local", help="Keep tokens that look like secrets, the hash chain and captures: for this machine only."
-        ),
-    ] = False,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Write the records of a session into one zip.
-
-    With a manifest of SHA-256 and the result of verify.
-    """
-    from ghost.cli.audit_commands import export
-
-    raise typer.Exit(export(session, output, workspace, local=local, as_json=json_))
-
-
-@lab_app.command("list", epilog=examples("ghost lab list"))
-def lab_list(json_: JsonOption = False) -> None:
-    """List the scenarios."""
-    from ghost.cli.lab_commands import list_scenarios
-
-    list_scenarios(as_json=json_)
-
-
-@lab_app.command("show", epilog=examples("ghost lab show blocked-port"))
-def lab_show(
-    scenario: ScenarioArgument,
-    json_: JsonOption = False,
-) -> None:
-    """Show the network of a scenario, without its fault."""
-    from ghost.cli.lab_commands import show_scenario
-
-    show_scenario(scenario, as_json=json_)
-
-
-@lab_app.command("check", epilog=examples("ghost lab check blocked-port", "ghost lab check ./my-scenario.toml"))
-def lab_check(
-    scenarios: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE|NAME", help="Scenarios to check; all if omitted.")
-    ] = None,
-    json_: JsonOption = False,
-) -> None:
-    """Prove that faults of scenarios and their mends work.
-
-    Exit status 1 where a check fails.
-    """
-    from ghost.cli.lab_commands import check_scenarios
-
-    raise typer.Exit(check_scenarios(scenarios or [], as_json=json_))
-
-
-@lab_app.command("schema", epilog=examples("ghost lab schema > scenario.schema.json"))
-def lab_schema() -> None:
-    """Print the JSON schema of scenario files, for an editor."""
-    from ghost.cli.lab_commands import print_schema
-
-    print_schema()
-
-
-@lab_app.command("up", epilog=examples('eval "$(ghost lab up blocked-port)"'))
-def lab_up(
-    scenario: Annotated[
-        str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.", autocompletion=scenarios)
-    ],
-    foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground until Ctrl-C.")] = False,
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            "--speed", min=0.01, max=1000.0, help="Simulated seconds per real second (default: GHOST_LAB_SPEED or 20)."
-        ),
-    ] = None,
-    json_: JsonOption = False,
-) -> None:
-    """Start a simulated Azure for your own az.
-
-    Prints the variables that point a shell at it, and at nothing else; az vm list -d -o table is a first look.
-    """
-    from ghost.cli.lab_commands import up
-    from ghost.config import Settings
-
-    up(scenario, speed or Settings().lab_speed, foreground=foreground, as_json=json_)
-
-
-@lab_app.command("down", epilog=examples("ghost lab down blocked-port"))
-def lab_down(
-    scenario: Annotated[str, typer.Argument(help="A lab that is up (see: ghost lab list).", autocompletion=scenarios)],
-    json_: JsonOption = False,
-) -> None:
-    """Stop a simulated Azure and remove its files."""
-    from ghost.cli.lab_commands import down
-
-    down(scenario, as_json=json_)
-
-
-# --- the mind ---
-
-
-@app.command(epilog=examples("ghost serve --workspace prod"))
-def serve(
-    host: Annotated[
-        str | None, typer.Option("--host", help="The address to listen on (default: GHOST_API_HOST or 127.0.0.1).")
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option("--port", min=0, max=65535, help="The port to listen on (default: GHOST_API_PORT or 8000)."),
-    ] = None,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Run the background loop, its API and dashboard until Ctrl-C."""
-    from ghost.cli.mind_commands import serve
-
-    raise typer.Exit(serve(workspace, host=host, port=port))
-
-
-@app.command(epilog=examples("ghost run --cycles 3"))
-def run(
-    cycles: Annotated[
-        int | None, typer.Option("--cycles", min=1, help="Exit after so many cycles (default: at Ctrl-C).")
-    ] = None,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Run the background loop without a server; print its output.
-
-    Ends after --cycles or at Ctrl-C.
-    """
-    from ghost.cli.mind_commands import run
-
-    raise typer.Exit(run(workspace, cycles=cycles, as_json=json_))
-
-
-@app.command(epilog=examples('ghost ingest "the firewall change at 14:00 is done"'))
-def ingest(
-    text: Annotated[str, typer.Argument(help="The observation.")],
-    source: Annotated[str, typer.Option("--source", help="Where the observation comes from.")] = "cli",
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Add an observation for the next cycle of the background loop."""
-    from ghost.cli.mind_commands import ingest
-
-    ingest(text, workspace, source=source, as_json=json_)
-
-
-@app.command(epilog=examples('ghost search "redis 6379 denied" --tag nsg_inbound'))
-def search(
-    query: Annotated[str, typer.Argument(help="Words, names, addresses or a symptom.")],
-    count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="Maximum number of results.")] = 5,
-    type_: Annotated[
-        list[str] | None,
-        typer.Option("--type", help="A memory type: episodic, semantic or procedural; may be repeated."),
-    ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A required tag; may be repeated.")] = None,
-    since: Annotated[datetime | None, typer.Option("--since", help="The earliest time of creation (UTC).")] = None,
-    until: Annotated[datetime | None, typer.Option("--until", help="The end of the times of creation (UTC).")] = None,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Search memories by words and by similarity."""
-    from ghost.cli.mind_commands import search
-
-    search(query, workspace, count=count, types=type_ or [], tags=tag or [], since=since, until=until, as_json=json_)
-
-
-@app.command(epilog=examples("ghost interrupts --json"))
-def interrupts(
-    all_: Annotated[bool, typer.Option("--all", help="Include answered and expired questions.")] = False,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """List open questions and approvals, and how to answer them."""
-    from ghost.cli.mind_commands import interrupts
-
-    interrupts(workspace, all_=all_, as_json=json_)
-
-
-@app.command(epilog=examples('ghost answer q:1732264000000 "port: 6379"'))
-def answer(
-    question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
-    text: Annotated[
-        str,
-        typer.Argument(
-            help="The answer, but to an approval; `field: value` for each field it requires, on lines or after `;`."
-        ),
-    ] = "",
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Answer a question, or what an investigation asks."""
-    from ghost.cli.mind_commands import answer
-
-    answer(question, text, workspace)
-
-
-@app.command(epilog=examples("ghost export memories.jsonl"))
-def export(
-    file: Annotated[Path, typer.Argument(help="The file to write: one memory a line (JSONL).")],
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Write all memories to a file for `ghost import`."""
-    from ghost.cli.mind_commands import export
-
-    export(file, workspace)
-
-
-@app.command("import", epilog=examples("ghost import memories.jsonl --workspace prod"))
-def import_(
-    file: Annotated[Path, typer.Argument(help="A file of `ghost export`.")],
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Read memories from a file, all of them or none.
-
-    A memory with the same id is replaced.
-    """
-    from ghost.cli.mind_commands import import_
-
-    import_(file, workspace)
-
-
-@app.command(epilog=examples('ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg'))
-def scrape(
-    question: Annotated[str, typer.Argument(help="The question to answer; it is not sent anywhere.")],
-    seed: Annotated[list[str], typer.Option("--seed", help="A start URL; may be repeated.")],
-    pages: Annotated[
-        int | None,
-        typer.Option("--pages", min=1, max=1000, help="Maximum pages (default: SCRAPER_MAX_PAGES)."),
-    ] = None,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Read web pages and remember their text.
-
-    ALLOWLIST_DOMAINS and each site's robots.txt must permit it.
-    """
-    from ghost.cli.mind_commands import scrape
-
-    raise typer.Exit(scrape(question, seed, workspace, pages=pages, as_json=json_))
-
-
-@app.command(epilog=examples("ghost tasks --count 3"))
-def tasks(
-    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="Maximum number of results.")] = 10,
-    workspace: WorkspaceOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """List open tasks, most urgent first."""
-    from ghost.cli.mind_commands import tasks
-
-    tasks(workspace, count=count, as_json=json_)
