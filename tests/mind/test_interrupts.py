@@ -133,6 +133,25 @@ def test_nobody_answers_twice_or_what_was_not_asked_or_what_expired(interrupts, 
     assert interrupts.get(late).answer is None
 
 
+def test_a_question_is_withdrawn_unless_it_was_answered_and_may_be_asked_again(interrupts, clock):
+    asked = interrupts.create("Which port?")
+    for _ in range(2):
+        assert interrupts.withdraw(asked, "It is as it was: watch_1.")
+    assert not interrupts.answer(asked, "443")
+    closed = interrupts.get(asked)
+    assert (closed.status, closed.answer) == (QueryStatus.WITHDRAWN, "It is as it was: watch_1.")
+    assert interrupts.answered_before("Which port?") is None
+    again = interrupts.create("Which port?")
+    assert interrupts.answer(again, "443")
+    assert not interrupts.withdraw(again, "too late")
+    late = interrupts.create("Which host?")
+    clock.passes(DAY)
+    interrupts.expire()
+    assert interrupts.withdraw(late, "It is as it was."), "nobody has answered it"
+    assert interrupts.get(late).status is QueryStatus.WITHDRAWN
+    assert not interrupts.withdraw("q:1", "It is as it was.")
+
+
 FIELDS = ["source", "destination", "port"]
 
 

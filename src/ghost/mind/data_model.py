@@ -35,6 +35,7 @@ class QueryStatus(StrEnum):
     OPEN = "open"
     ANSWERED = "answered"
     EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
 
 
 class Stimulus(_Kept):
@@ -101,6 +102,7 @@ class Query(_Kept):
     created_ts: float
     expires_ts: float
     answer: str | None = None
+    """Of a withdrawn question: why it was withdrawn."""
     answered_ts: float | None = None
     metadata: dict[str, Any] = {}
 

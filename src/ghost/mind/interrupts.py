@@ -1,4 +1,4 @@
-"""Questions to a person: open until answered or expired, never asked twice while open.
+"""Questions to a person: open until answered, withdrawn or expired, never asked twice while open.
 
 No state in memory: the store holds the open questions, so they survive a restart and may be answered through another
 process. An answer and its stimulus for the next cycle are one transaction.
@@ -141,6 +141,21 @@ class Interrupts:
             )
             self._store.apply(Changes(queries=[answered], preferences=kept([as_stimulus(answered)])))
         self._announce(Event(Kind.ANSWER, now, {"id": query.id, "question": query.question, "answer": answer}))
+        return True
+
+    def withdraw(self, query_id: str, why: str) -> bool:
+        """Close a question that needs no answer any more, and return whether nobody has answered it.
+
+        Raises `StoreError`.
+        """
+        with self.lock:
+            query = self.get(query_id)
+            if query is None or query.status in (QueryStatus.ANSWERED, QueryStatus.WITHDRAWN):
+                return query is not None and query.status is QueryStatus.WITHDRAWN
+            now, reason = self._now(), self._redact(why)[:LONGEST_ANSWER]
+            withdrawn = {"status": QueryStatus.WITHDRAWN, "answer": reason, "answered_ts": now}
+            self._store.apply(Changes(queries=[query.model_copy(update=withdrawn)]))
+        self._announce(Event(Kind.ANSWER, now, {"id": query.id, "question": query.question, "answer": reason}))
         return True
 
     def expire(self, now: float | None = None) -> list[Query]:

@@ -60,7 +60,7 @@ def list_open(request: Request) -> OpenQuestions:
     return OpenQuestions(interrupts=questions, count=len(questions))
 
 
-@router.get("/interrupts/closed", summary="Questions that were answered or expired", responses=errors(503))
+@router.get("/interrupts/closed", summary="Questions that were answered, withdrawn or expired", responses=errors(503))
 def list_closed(request: Request, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> ClosedQuestions:
     now = services(request).now()
     closed = [
@@ -106,5 +106,5 @@ def _answer(to: Services, qid: str, text: str) -> Answered:
     query: Question | None = to.engine.interrupts.get(qid)
     if query is None:
         raise Refused(404, f"There is no question {qid!r}. GET /interrupts lists those that are open.")
-    was = "answered" if query.status is QueryStatus.ANSWERED else "expired"
+    was = "expired" if query.status is QueryStatus.OPEN else query.status.value
     raise Refused(409, f"The question {qid!r} is {was} already.")

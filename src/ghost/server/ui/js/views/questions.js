@@ -2,7 +2,7 @@
 
 import { Problem, explained } from "../api.js";
 import { chip, field, panel } from "../controls.js";
-import { fill, h, keyed, listOf, outside } from "../dom.js";
+import { fill, h, keyed, listOf, outside, textOf } from "../dom.js";
 import { empty, failure, loaded } from "../notices.js";
 import { answerOf, labelOf } from "../questions.js";
 import { moment, soon, until } from "../times.js";
@@ -54,7 +54,7 @@ export function show(place, app, _route, signal) {
 function closedList(found) {
   if (!found.interrupts.length) return empty("None yet.", "Answered and expired questions are listed here.");
   const rows = found.interrupts.map((each) => h("li", { class: "closed" },
-    h("p", {}, each.status === "answered" ? chip("answered", "good") : chip("expired", "plain"), " ",
+    h("p", {}, each.status === "answered" ? chip("answered", "good") : chip(textOf(each.status), "plain"), " ",
       h("span", { class: "faint" }, moment(each.answered_ts ?? each.expires_ts)), " ", outside(each.question, { limit: 400 })),
     each.answer === null ? null : outside(each.answer, { tag: "pre", limit: 600, cls: "answer" })));
   return h("div", {}, h("ul", { class: "plain" }, rows),
@@ -75,7 +75,7 @@ function card(question, app, forget) {
   made.question = question;
   made.typed = () => fields.some(({ control }) => control.value.trim());
   made.show = (open) => {
-    fill(when, `Asked ${moment(question.created_ts)}, ${open ? "expires" : "closed: it was answered elsewhere, or expired"} ${open ? until(question.expires_ts) : ""}`);
+    fill(when, `Asked ${moment(question.created_ts)}, ${open ? "expires" : "closed: it was answered elsewhere, withdrawn, or expired"} ${open ? until(question.expires_ts) : ""}`);
     made.classList.toggle("gone", !open);
   };
 
