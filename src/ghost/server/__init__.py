@@ -15,6 +15,7 @@ from ghost.config import Settings
 from ghost.errors import ConfigurationError
 from ghost.server.engine_setup import Beside, opened_engine, re_embedding
 from ghost.server.orders import Investigator, Order
+from ghost.server.turn_thread import background_turns
 
 NEEDED: Final = (
     "fastapi",
@@ -53,4 +54,4 @@ def serve(
     return run(settings, root, say, investigator, beside)
 
 
-__all__ = ["Investigator", "Order", "opened_engine", "re_embedding", "serve"]
+__all__ = ["Investigator", "Order", "background_turns", "opened_engine", "re_embedding", "serve"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from ghost.mind import Engine, open_store
 from ghost.providers import embeddings, language_model, system_clock
 from ghost.scraper import Scraper
 from ghost.server.timed_engine import MeasuredEngine
+from ghost.server.turn_thread import background_turns
 
 _log = logging.getLogger(__name__)
 
@@ -68,26 +68,16 @@ def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
             yield engine
 
 
-@contextlib.contextmanager
-def re_embedding(engine: Engine) -> Iterator[None]:
+def re_embedding(engine: Engine) -> contextlib.AbstractContextManager[None]:
     """Embed memories of another model, size or form of queries anew in the background: they are found by words
     meanwhile. A kill loses a batch at most.
     """
-    stop = threading.Event()
 
-    def embed() -> None:
-        while not stop.is_set():
-            try:
-                if done := engine.ltm.embed_anew(stop.is_set):
-                    _log.info("%d memories embedded anew for %s", done, engine.ltm.embeddings.name)
-            except GhostError as error:
-                _log.warning("memories are embedded anew in %.0f s: %s", EMBED_AGAIN_SECONDS, error)
-            stop.wait(EMBED_AGAIN_SECONDS)
+    def embed(ends: Callable[[], bool]) -> None:
+        try:
+            if done := engine.ltm.embed_anew(ends):
+                _log.info("%d memories embedded anew for %s", done, engine.ltm.embeddings.name)
+        except GhostError as error:
+            _log.warning("memories are embedded anew in %.0f s: %s", EMBED_AGAIN_SECONDS, error)
 
-    embedding = threading.Thread(target=embed, name="embedding", daemon=True)
-    embedding.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        embedding.join(STOP_SECONDS)
+    return background_turns("embedding", embed, EMBED_AGAIN_SECONDS, STOP_SECONDS)
