@@ -22,7 +22,7 @@ def test_a_snapshot_walks_as_its_session_did_and_only_from_what_was_written(tmp_
     assert walked.blocker.rule == "close-legacy-ports"
     assert set(walked.blocker.references) <= {each.audit_id for each in snapshot.reads}
 
-    without = done.session.model_copy(update={"completion": None})
+    without = done.session.model_copy(update={"completion": {}})
     with pytest.raises(SessionError, match="no traffic that could be walked"):
         snapshot_of(without, paths)
     kept = [each.audit_id for each in snapshot.reads if done.evidence[each.audit_id].get("output_sha256")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.agent.audit_evidence import Evidence, ages
-from ghost.agent.facts import CHANGES_NO_NETWORK
+from ghost.agent.network_records import reads_since_change
 from ghost.agent.session import Session, SessionPaths, load_session
 from ghost.agent.turns import recorded_result
 from ghost.agent.verification import verify_session
@@ -63,12 +63,10 @@ def _verified(audit_dir: Path, session_id: str) -> tuple[Session, SessionPaths]:
 
 
 def _reads(evidence: Evidence) -> dict[str, dict[str, Any]]:
-    """Return the reads of Azure that ended by themselves, by command: those after the last change of the network."""
-    reads: dict[str, dict[str, Any]] = {}
-    for audit_id, record in evidence.items():
-        command, whole = str(record["command"]), evidence.real_output(audit_id)
-        if record["classification"] == "RISKY" and not command.startswith(CHANGES_NO_NETWORK):
-            reads.clear()
-        elif whole is not None and command.startswith(("az ", "dig ")) and record["modified_command"] is None:
-            reads[command] = {**recorded_result(record), "real_output": whole}
-    return reads
+    """Return what reads told of the network, by command."""
+    outputs = {command: (each, evidence.real_output(each)) for command, each in reads_since_change(evidence).items()}
+    return {
+        command: {**recorded_result(evidence[audit_id]), "real_output": whole}
+        for command, (audit_id, whole) in outputs.items()
+        if whole is not None
+    }

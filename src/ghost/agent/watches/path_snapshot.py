@@ -11,15 +11,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import Evidence
-from ghost.agent.facts import CHANGES_NO_NETWORK
 from ghost.agent.facts.recorded_facts import argv_in
 from ghost.agent.facts.second_walk import flows_of
 from ghost.agent.fixes import Sender
+from ghost.agent.network_records import reads_since_change
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError, SessionError
 from ghost.net import Answer, Network, Read, Walk, absorb, home_in, missing_of, walk
 from ghost.records import Head, verify
-from ghost.shell import RISKY, SAFE, printed_output
+from ghost.shell import SAFE, printed_output
 
 MAX_FLOWS: Final = 16
 """Flows of one snapshot; a cause may name many senders."""
@@ -63,6 +63,11 @@ class KeptPath:
 
 def snapshot_of(session: Session, paths: SessionPaths) -> Snapshot:
     """Return the snapshot of a finished investigation. Raises `SessionError` where it has none."""
+    if session.completion is None:
+        raise SessionError(
+            f"{session.session_id} is not finished: end it (ghost investigate --resume {session.session_id}) and watch "
+            "it then, or name the ends: ghost watch add SOURCE DESTINATION PORT"
+        )
     evidence = Evidence(paths.shell_audit)
     if paths.anonymization_map.exists() or evidence.is_masked:
         raise SessionError(
@@ -100,22 +105,16 @@ def walks_of(network: Network, senders: Iterable[Sender]) -> tuple[Walk, ...]:
 
 
 def reads_on_record(evidence: Evidence) -> tuple[NetworkRead, ...]:
-    """Return the SAFE reads of the network that succeeded, the last of each command, after the last change."""
-    found: dict[tuple[str, ...], NetworkRead] = {}
-    home = ""
-    for audit_id, record in evidence.items():
-        argv = tuple(argv_in(record))
-        if record.get("status") != "completed" or argv[:1] not in (("az",), ("dig",)):
+    """Return the SAFE reads of the network that succeeded."""
+    found, home = [], ""
+    for audit_id in reads_since_change(evidence).values():
+        record = evidence[audit_id]
+        if record["classification"] != SAFE or record["exit_code"] != 0:
             continue
-        if record.get("classification") == RISKY and not " ".join(argv).startswith(CHANGES_NO_NETWORK):
-            found.clear()
-        if record.get("classification") != SAFE or record.get("exit_code") != 0:
-            continue
-        home = home or home_in(evidence.real_output(audit_id) or "")
+        argv, home = tuple(argv_in(record)), home or home_in(evidence.real_output(audit_id) or "")
         if (missing := missing_of(argv, home)) is not None:
-            found.pop(argv, None)
-            found[argv] = NetworkRead(audit_id, Read(argv, missing), str(record.get("timestamp") or ""))
-    return tuple(found.values())
+            found.append(NetworkRead(audit_id, Read(argv, missing), str(record["timestamp"])))
+    return tuple(found)
 
 
 def network_of(evidence: Evidence, paths: SessionPaths, reads: Iterable[NetworkRead]) -> Network:
