@@ -25,13 +25,15 @@ from tests.lab import in_process
 
 RULE = "az network nsg rule create -g prod-rg --nsg-name cache-nsg --access Deny --destination-port-ranges"
 BLOCK = f"{RULE} 443 -n new-block --priority 150"
+DEALLOCATE = "az vm deallocate -g prod-rg -n redis-cache-01"
+START = "az vm start -g prod-rg -n redis-cache-01"
 UNBLOCK = "az network nsg rule delete -g prod-rg --nsg-name cache-nsg -n new-block"
 WEB_TO_CACHE = ("blocked-port", "web-vm-01", "redis-cache-01", 443)
 TO_DATABASES = ("lb-orders-half", "app-01", "10.50.3.100", 5432)
 TO_SEARCH = ("dns-search-host", "orders", "search-new.retail.internal", 9200)
 CHANGES = [
     (WEB_TO_CACHE, BLOCK, "new-block (priority 150"),
-    (WEB_TO_CACHE, "az vm deallocate -g prod-rg -n redis-cache-01", "is deallocated"),
+    (WEB_TO_CACHE, DEALLOCATE, "is deallocated"),
     (
         WEB_TO_CACHE,
         "az network route-table route create -g prod-rg --route-table-name prod-routes -n away --next-hop-type None "
@@ -69,11 +71,13 @@ class Bench:
         root.mkdir(parents=True, exist_ok=True)
         self.lab = start(load_case(name), root / "lab", speed=1000.0)
         self.asked: list[tuple[str, str]] = []
-        self.runs = WatchRuns(Workspace(root), self.open_shell, SystemClock(), self._ask)
+        self.answered: set[str] = set()
+        self.withdrawn: dict[str, str] = {}
+        self.runs = WatchRuns(Workspace(root), self.open_shell, SystemClock(), self)
         ends = {"source": source, "destination": destination, "port": port, "protocol": "Tcp" if port else "Icmp"}
         self.watch, self.first = self.runs.add_ends(ends, name, "a lab", every)
 
-    def open_shell(self, watch: Watch, session_id: str) -> SafeExecShell:
+    def open_shell(self, lab_of: str, network: str, session_id: str) -> SafeExecShell:
         return SafeExecShell(
             session_id,
             audit_dir=self.root / "audit",
@@ -91,9 +95,14 @@ class Bench:
             return subprocess.CompletedProcess(words, 0, b"[]", b"")
         return in_process.run(words, env=env, **more)
 
-    def _ask(self, question: str, reason: str) -> str:
+    def ask(self, question: str, reason: str) -> str:
         self.asked.append((question, reason))
         return f"q:{len(self.asked)}"
+
+    def withdraw(self, query_id: str, why: str) -> bool:
+        if query_id not in self.answered:
+            self.withdrawn[query_id] = why
+        return query_id not in self.answered
 
     def az(self, command: str) -> None:
         words = shlex.split(command)[1:]
@@ -156,6 +165,8 @@ def test_no_drift_is_a_certificate_that_its_records_give_again(bench: Callable[.
     ):
         paths.watch_result.write_text(json.dumps({**json.loads(stated), **forged}))
         assert at.problems(found) != [], forged
+    paths.watch_result.unlink()
+    assert any("it was removed" in problem for problem in at.problems(found))
     paths.watch_result.write_text(stated)
     kept = next(paths.outputs.glob(f"{found.session_id}_*.txt"))
     kept.write_text(kept.read_text().replace("cache", "cashe", 1))
@@ -193,7 +204,7 @@ def test_what_cannot_be_read_is_not_known_and_waits_longer(bench: Callable[..., 
         assert "AuthorizationFailed" in found.why
         waits.append(at.stored().due_at - at.stored().runs[-1].at)
     assert (waits, at.asked) == ([1800.0, 3600.0, 7200.0], [])
-    at.az("az vm deallocate -g prod-rg -n redis-cache-01")
+    at.az(DEALLOCATE)
     drifts = [at.run() for _ in range(4)]
     assert {each.outcome for each in drifts} == {"drift"}, "what was read shows it for certain"
     kept = {each.session_id for each in (at.first, drifts[0], *drifts[-2:])}
@@ -216,18 +227,55 @@ def test_a_reader_that_sees_nothing_any_more_is_never_told_no_drift(bench: Calla
     assert at.run().outcome == "no_drift"
 
 
-def test_a_path_that_flaps_is_asked_about_once_a_direction(bench: Callable[..., Bench]) -> None:
+def test_a_drift_that_went_back_withdraws_its_question_by_its_record(bench: Callable[..., Bench]) -> None:
     at = bench()
-    for _ in range(2):
-        for change in (BLOCK, UNBLOCK):
-            at.az(change)
-            assert at.run().outcome == "drift"
-    assert len(at.asked) == 2
-    tasks = list(DriftTasks(Workspace(at.root), list).tasks(0.0))
-    assert [task.metadata["query_id"] for task in tasks] == ["q:1", "q:2"]
-    answered = Query(id="q:1", question="?", status=QueryStatus.ANSWERED, created_ts=0, expires_ts=1)
-    (left,) = DriftTasks(Workspace(at.root), lambda: [answered]).tasks(0.0)
-    assert left.metadata["query_id"] == "q:2"
+    before = at.first
+    for number in (1, 2):
+        at.az(BLOCK)
+        drift = at.run()
+        at.az(DEALLOCATE)
+        assert (drift.outcome, at.run().outcome, len(at.asked)) == ("drift", "drift", 2 * number)
+        at.az(START)
+        at.az(UNBLOCK)
+        back = at.run()
+        assert (back.outcome, len(at.asked), at.stored().drifts) == ("drift", 2 * number, [])
+        assert len(at.withdrawn) == 2 * number, "of all that changed since"
+        assert at.withdrawn[f"q:{2 * number - 1}"] == (
+            f"The path is again as it was before, in {before.session_id}: {back.session_id}."
+        )
+        before = back
+
+
+def test_who_said_that_a_drift_was_intended_is_asked_when_it_goes_back(bench: Callable[..., Bench]) -> None:
+    at = bench()
+    for change in (BLOCK, UNBLOCK):
+        at.az(change)
+        assert at.run().outcome == "drift"
+        at.answered.add("q:1")
+    assert (len(at.asked), at.withdrawn) == (2, {})
+    at.az(BLOCK)
+    assert at.run().outcome == "drift"
+    assert (len(at.asked), list(at.withdrawn)) == (2, ["q:2"])
+
+
+def test_a_drift_is_one_task(bench: Callable[..., Bench]) -> None:
+    at = bench()
+    at.az(BLOCK)
+    at.run()
+    asked = Query(id="q:1", question="?", created_ts=0, expires_ts=10)
+    source = DriftTasks(Workspace(at.root), lambda: [asked])
+    assert list(source.tasks(5)) == [], "to answer its question is one"
+    assert [task.metadata["query_id"] for task in source.tasks(11)] == ["q:1"]
+    asked = asked.model_copy(update={"status": QueryStatus.ANSWERED})
+    assert list(source.tasks(11)) == []
+
+
+def test_the_questions_of_a_removed_watch_are_withdrawn(bench: Callable[..., Bench]) -> None:
+    at = bench()
+    at.az(BLOCK)
+    at.run()
+    assert at.runs.remove(at.watch.id)[1] == ["q:1"]
+    assert (at.withdrawn, at.runs.watches.all()) == ({"q:1": "The watch was removed."}, [])
 
 
 def test_two_snapshots_and_those_that_differed_are_kept(bench: Callable[..., Bench]) -> None:
@@ -271,7 +319,7 @@ def test_the_schedule_runs_what_is_due_and_waits_for_an_investigation(bench: Cal
     at.az(BLOCK)
     with ExitStack() as investigation, ExitStack() as server:
         investigation.enter_context(workspace_lock(at.root))
-        server.enter_context(scheduled(at.runs, ended.set, look_seconds=0.02))
+        server.enter_context(scheduled((at.runs.run_due,), ended.set, look_seconds=0.02))
         time.sleep(0.5)
         assert (at.asked, at.stored().running) == ([], None)
         investigation.close()

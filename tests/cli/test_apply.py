@@ -6,20 +6,22 @@ import json
 import shlex
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ghost.agent import UncheckedFixes, Workspace
+from ghost.agent import FixCheckRuns, Session, UncheckedFixes, Workspace
 from ghost.cli.apply_command import Request, apply
 from ghost.cli.approvals import Gate
 from ghost.cli.session_records import recorded
 from ghost.config import Settings
-from ghost.errors import SessionError
-from ghost.mind import Task
-from ghost.records import read_valid_records
+from ghost.errors import SessionError, WorkspaceError
+from ghost.lab import lab_programs, reopen
+from ghost.mind import InboxFull, Task
+from ghost.records import ChainedLog, read_valid_records, workspace_lock
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
 from tests.cli.test_commands import ghost
 from tests.lab import in_process
@@ -143,9 +145,128 @@ def test_whether_it_was_mended_is_a_task_until_a_check_by_safe_commands_says_so(
     assert (status, told["outcome"], nobody.asked, open_tasks()) == (0, "mended", [], [])
     assert {record["classification"] for record in at.records(told)} == {"SAFE"}
     records, broken = read_valid_records(Workspace(at.root).fix_checks)
-    assert ([(each["kind"], each["outcome"]) for each in records], broken) == (
-        [("checked", "not_mended"), ("applied", "mended"), ("checked", "mended")], []
-    )  # fmt: skip
+    results = [(each["kind"], each["outcome"]) for each in records if each["kind"] != "begun"]
+    assert (results, broken) == ([("checked", "not_mended"), ("applied", "mended"), ("checked", "mended")], [])
+
+
+class Schedule:
+    """Checks of a desk's fixes by a clock that is `hours` ahead; what is told of them."""
+
+    def __init__(self, at: Desk) -> None:
+        self.at, self.hours, self.told, self.is_full = at, 0.0, list[str](), False
+        self.runs = FixCheckRuns(Workspace(at.root), self.open_shell, self, self.tell)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(hours=self.hours)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    def open_shell(self, lab_of: str, network: str, session_id: str) -> SafeExecShell:
+        programs = lab_programs(reopen(self.at.root / "lab" / lab_of))
+        return SafeExecShell(session_id, audit_dir=self.at.root / "audit", read_only=True, **programs)
+
+    def tell(self, session: Session, record: Mapping[str, Any]) -> None:
+        if self.is_full:
+            raise InboxFull("1000 stimuli are waiting")
+        self.told.append(str(record["outcome"]))
+
+    def after(self, hours: float) -> list[str]:
+        """Return all that was told, after so many further hours and a turn of the schedule."""
+        self.hours += hours
+        self.runs.run_due()
+        return self.told
+
+    @property
+    def sessions(self) -> list[str]:
+        found = (self.at.root / "audit").glob("shell_audit_check_*.jsonl")
+        return [path.stem.removeprefix("shell_audit_") for path in found]
+
+
+def test_the_schedule_checks_a_fix_until_it_is_mended_and_tells(desk: Callable[..., Desk]) -> None:
+    at = desk()
+    schedule = Schedule(at)
+    (task,) = UncheckedFixes(Workspace(at.root)).tasks(time.time())
+    assert schedule.after(0.5) == []
+    assert schedule.after(0.6) == ["not_mended"]
+    (left,) = UncheckedFixes(Workspace(at.root)).tasks(time.time())
+    assert (left.title, left.deadline_ts) == ("NOT MENDED: security rule at cache-nsg", task.deadline_ts)
+    assert schedule.after(1.5) == ["not_mended"], "it waits twice as long"
+    assert schedule.after(0.6) == ["not_mended"] * 2
+    at.az(DELETE)
+    assert schedule.after(4.1) == ["not_mended", "not_mended", "mended"]
+    assert list(UncheckedFixes(Workspace(at.root)).tasks(time.time())) == []
+    assert schedule.after(30) == ["not_mended", "not_mended", "mended"]
+    assert len(schedule.sessions) == 3
+    for session_id in schedule.sessions:
+        records = recorded(session_id, at.root, Settings())
+        assert all(check.ok for check in records.checks())
+        assert {each["classification"] for each in at.records({"session_id": session_id})} == {"SAFE"}
+    assert recorded("last", at.root, Settings()).paths.session_id.startswith("ghost_")
+
+
+def test_no_check_of_a_fix_and_no_word_of_it_is_lost(desk: Callable[..., Desk]) -> None:
+    at = desk()
+    schedule = Schedule(at)
+    with workspace_lock(at.root), pytest.raises(WorkspaceError):
+        schedule.after(1.1)
+
+    def cut_off(*_: str) -> Any:
+        raise KeyboardInterrupt
+
+    interrupted = FixCheckRuns(Workspace(at.root), cut_off, schedule, schedule.tell)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.run_due()
+    schedule.is_full = True
+    with pytest.raises(InboxFull):
+        schedule.after(0)
+    assert schedule.after(0) == [], "it was made again, and nobody was told yet"
+    schedule.is_full = False
+    for _ in range(2):
+        schedule.runs.tell_open()
+    assert schedule.told == ["not_mended"]
+    damaged = next((at.root / "audit").glob("shell_audit_ghost_*.jsonl"))
+    damaged.write_text(damaged.read_text().replace("cache-nsg", "other-nsg", 1))
+    assert schedule.after(2.1) == ["not_mended", "not_known"]
+
+
+def test_what_is_changed_or_removed_in_the_log_of_fixes_shows(desk: Callable[..., Desk]) -> None:
+    at = desk()
+    Schedule(at).after(1.1)
+    log, head = at.root / "audit" / "fix_checks.jsonl", at.root / "audit" / "fix_checks.jsonl.head"
+    (check,), whole, kept = Schedule(at).sessions, log.read_text(), head.read_text()
+    begun, result = whole.splitlines()[:2]
+
+    def is_sound(session: str) -> bool:
+        return all(check.ok for check in recorded(session, at.root, Settings()).checks())
+
+    def written(*lines: str) -> None:
+        """Write a log whose chain and head hold."""
+        log.unlink()
+        chain = ChainedLog(log)
+        for line in lines:
+            chain.append({name: value for name, value in json.loads(line).items() if name != "prev"})
+        head.write_text(json.dumps(chain.head.as_dict()))
+
+    assert is_sound(check)
+    assert is_sound("last")
+    written(begun, result.replace("not_mended", "mended"))
+    assert not is_sound(check)
+    assert not is_sound("last"), "its reads say otherwise"
+    for content in (whole.replace("not_mended", "mended"), f"{begun}\n", None):
+        log.unlink()
+        head.write_text(kept)
+        if content is not None:
+            log.write_text(content)
+        assert not is_sound(check), content
+        assert not is_sound("last"), content
+    log.unlink(missing_ok=True)
+    head.unlink()
+    assert not is_sound(check)
+    assert not is_sound("last")
 
 
 def test_a_check_does_not_say_what_is_inside_a_machine(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ghost.agent import Session, Workspace, save_session
 from ghost.cli.watch_commands import add, run, seconds_of, watching
 from ghost.config import Settings
 from ghost.errors import SessionError, UsageError
@@ -76,14 +78,21 @@ def test_a_drift_is_shown_asked_about_and_checked(investigated: Path) -> None:
     (question,) = json.loads(told("interrupts", "--json"))
     assert question["question"].endswith("Was this intended?")
     assert "other (priority 150" in question["question"]
-    assert f"drift:{found['session_id']}" in told("tasks")
+    tasks = told("tasks")
+    assert (f"task:{question['id']}" in tasks, "drift:" in tasks) == (True, False), "one drift is one task"
     assert "watch result" in told("audit", "verify", found["session_id"])
     assert found["session_id"] in told("sessions")
     assert found["session_id"] not in told("audit", "show", "last"), "a run of a watch is not the last session"
     told("answer", question["id"], "yes, ticket 4711")
-    assert "drift:" not in told("tasks")
+    assert question["id"] not in told("tasks")
     told("watch", "run")
-    assert "w1 is removed" in told("watch", "remove", "w1")
+    change(investigated, BLOCK.replace("create", "update").replace("6379", "6378"))
+    assert "Asked whether" in told("watch", "run", status=4)
+    (question,) = json.loads(told("interrupts", "--json"))
+    removed = told("watch", "remove", "w1")
+    assert "w1 is removed" in removed
+    assert f"Its question {question['id']} is withdrawn." in removed
+    assert json.loads(told("interrupts", "--json")) == []
     assert told("watch", "list").startswith("No path is watched")
     assert "no watch 'w1'" in ghost("watch", "run", "w1", cwd=investigated).stderr
 
@@ -96,17 +105,42 @@ def test_the_schedule_asks_beside_the_background_loop(investigated: Path, monkey
     events: list[Event] = []
     with opened_engine(settings, investigated) as engine:
         engine.subscribe(events.append)
-        with watching(settings, investigated, engine.interrupts):
+        with watching(settings, investigated, engine):
             deadline = time.monotonic() + 60
             while not any(event.kind is Kind.INTERRUPT for event in events) and time.monotonic() < deadline:
                 time.sleep(0.05)
         engine.tend()
-        assert any(task.id.startswith("drift:") for task, _ in engine.attention.top_k(5))
+        (asks,) = [query.id for query in engine.interrupts.list_open()]
+        of_drift = [task.id for task, _ in engine.attention.top_k(9) if task.id.startswith(("drift:", "task:q:"))]
+        assert of_drift == [f"task:{asks}"]
     (asked,) = [event for event in events if event.kind is Kind.INTERRUPT]
     assert "third (priority 140" in asked.data["question"]
     records = (investigated / "audit").glob("shell_audit_watch_*.jsonl")
     lines = [line for file in records for line in file.read_text().splitlines()]
     assert {json.loads(line)["classification"] for line in lines} == {"SAFE"}
+
+
+def test_the_schedule_checks_a_fix_and_the_mind_is_told(
+    investigated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SafeExecShell.__init__.__kwdefaults__, "runner", in_process.run)
+    root = shutil.copytree(investigated, tmp_path / "room", ignore=shutil.ignore_patterns("data"))
+    hours_ago = time.time() - 7200
+    os.utime(root / "ghost_session.json", (hours_ago, hours_ago))
+    settings, events = Settings(workspace=root), list[Event]()
+    with opened_engine(settings, root) as engine:
+        engine.subscribe(events.append)
+        with watching(settings, root, engine):
+            deadline = time.monotonic() + 60
+            while not any(event.kind is Kind.STIMULUS for event in events) and time.monotonic() < deadline:
+                time.sleep(0.05)
+        engine.cycle()
+        (heard,) = [event.data["content"] for event in events if event.kind is Kind.STIMULUS]
+        assert heard.startswith("Was it mended? security rule at cache-nsg: NOT MENDED, ")
+        told = [hit.memory for hit in engine.ltm.search(heard) if hit.memory.metadata.get("source") == "fix check"]
+        assert [(memory.content, memory.tags) for memory in told] == [(heard, ("told",))], "which is no change"
+        titles = [task.title for task, _ in engine.attention.top_k(9)]
+        assert "NOT MENDED: security rule at cache-nsg" in titles
 
 
 @pytest.mark.parametrize("moment", sample(range(1, MOMENTS), 3))
@@ -127,12 +161,27 @@ def test_a_run_that_is_killed_loses_no_drift_and_asks_once(moment: int, investig
     assert "killed (priority" in question["question"]
 
 
+def test_ends_are_watched_in_a_lab_of_their_own(tmp_path: Path) -> None:
+    ends = ("web-vm-01", "redis-cache-01", "443")
+    added = ghost("watch", "add", *ends, "--lab", "blocked-port", "--json", cwd=tmp_path, in_process=True)
+    assert json.loads(added.stdout)["network"].endswith("(SIMULATED)"), added.stderr
+    change(tmp_path, BLOCK.replace("6379", "443"))
+    done = ghost("watch", "run", cwd=tmp_path, in_process=True)
+    assert (done.returncode, "other (priority 150" in done.stdout) == (4, True), done.stdout
+
+
 def test_what_cannot_be_watched_is_refused(investigated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("15", "0m", "30s", "40d", "m"):
         with pytest.raises(UsageError, match="from 1m to 30d"):
             seconds_of(wrong)
     with pytest.raises(UsageError, match="one destination port"):
         add(["web-vm-01", "redis-cache-01"], None, "tcp", "15m", investigated, as_json=False)
+    with pytest.raises(UsageError, match="leave out --lab"):
+        add(["last"], None, "tcp", "15m", investigated, "blocked-port", as_json=False)
+    save_session(Workspace(tmp_path).session_file, Session(session_id="ghost_1", created_at="", model="", audit_dir=""))
+    with pytest.raises(SessionError, match=r"ghost_1 is not finished: end it .ghost investigate --resume ghost_1"):
+        add(["ghost_1"], None, "tcp", "15m", tmp_path, as_json=False)
+    Workspace(tmp_path).session_file.unlink()
     with pytest.raises(UsageError, match="no path is watched"):
         run(None, tmp_path, as_json=False)
     with pytest.raises(SessionError, match="no session"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,7 +180,9 @@ def test_a_break_hides_no_approval_and_without_a_token_it_says_who_can_answer(
 def test_a_drift_is_asked_about_and_is_a_task(make_app, root: Path, open_page: Open) -> None:
     app = make_app()
     at = Bench(root, WEB_TO_CACHE)
-    at.runs = WatchRuns(Workspace(root), at.open_shell, SystemClock(), app.services.engine.interrupts.create)
+    interrupts = app.services.engine.interrupts
+    asking = SimpleNamespace(ask=interrupts.create, withdraw=interrupts.withdraw)
+    at.runs = WatchRuns(Workspace(root), at.open_shell, SystemClock(), asking)
     with served(app) as live:
         page = open_page(live, "#/questions")
         at.az(BLOCK)
@@ -188,7 +191,7 @@ def test_a_drift_is_asked_about_and_is_a_task(make_app, root: Path, open_page: O
         expect(question).to_contain_text("new-block", timeout=MINUTE)
         app.services.engine.tend()
         page.get_by_role("link", name="Tasks").click()
-        expect(page.get_by_text("Check the changed path of watch")).to_be_visible(timeout=MINUTE)
+        expect(page.get_by_text("Watch w1 found a changed path")).to_have_count(1, timeout=MINUTE)
         page.get_by_role("link", name="Questions").click()
         question.get_by_role("textbox").fill("yes, by change 4711")
         question.get_by_role("button").first.click()

@@ -6,11 +6,13 @@ Starts no program and reads no capture: both go through the shell and the orches
 from ghost.agent.answers import ANSWER_PROMPT, DO_NOT_SAY, Answer, SessionRecords, ask_model, look_up
 from ghost.agent.audit_evidence import Evidence, tag_of
 from ghost.agent.earlier_sessions import earlier_session
-from ghost.agent.fixes import Fix, Sender, Step, drift, failing_traffic, fix_of, judged, steps_for, with_changes
+from ghost.agent.fix_check_runs import FixCheckRuns, check_records
+from ghost.agent.fix_log import APPLY, CHECK, FixLog, check_question, checked, read_again, verdict, walked
+from ghost.agent.fixes import Fix, Step, drift, failing_traffic, fix_of, steps_for
 from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
 from ghost.agent.network_reads import NEEDS, reads_through
-from ghost.agent.open_work import OpenInvestigations, PendingCleanups, UncheckedFixes
+from ghost.agent.open_work import OpenInvestigations, PendingCleanups, UncheckedFixes, first_fault
 from ghost.agent.rca_report import files_of, report_of_records, write_report
 from ghost.agent.resumption import reissue
 from ghost.agent.session import AZURE, NO_RECORDS, Session, SessionPaths, Workspace, load_session, save_session
@@ -38,7 +40,9 @@ from ghost.agent.watches import (
 
 __all__ = [
     "ANSWER_PROMPT",
+    "APPLY",
     "AZURE",
+    "CHECK",
     "DO_NOT_SAY",
     "LOOK_SECONDS",
     "NEEDS",
@@ -52,6 +56,8 @@ __all__ = [
     "DriftTasks",
     "Evidence",
     "Fix",
+    "FixCheckRuns",
+    "FixLog",
     "Investigation",
     "KeptPath",
     "NetworkRead",
@@ -59,7 +65,6 @@ __all__ = [
     "OpenShell",
     "Orphan",
     "PendingCleanups",
-    "Sender",
     "Session",
     "SessionPaths",
     "SessionRecords",
@@ -76,6 +81,9 @@ __all__ = [
     "Watches",
     "Workspace",
     "ask_model",
+    "check_question",
+    "check_records",
+    "checked",
     "choose_and_clean",
     "drift",
     "earlier_session",
@@ -83,11 +91,12 @@ __all__ = [
     "files_of",
     "find_orphans",
     "finished",
+    "first_fault",
     "fix_of",
-    "judged",
     "load_session",
     "look_up",
     "open_snapshot",
+    "read_again",
     "read_conversation",
     "reads_through",
     "recorded_symptom",
@@ -98,10 +107,11 @@ __all__ = [
     "steps_for",
     "tag_of",
     "tool_declarations",
+    "verdict",
     "verify_commands",
     "verify_head",
     "verify_session",
-    "with_changes",
+    "walked",
     "without_secrets",
     "write_report",
 ]

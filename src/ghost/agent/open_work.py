@@ -6,19 +6,20 @@ Reads session files and task registries and changes nothing. An unreadable file 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ghost.agent.session import Workspace, load_session
+from ghost.agent.fix_log import FixLog
+from ghost.agent.session import Session, Workspace, load_session
 from ghost.cloud import UnreleasedCapture, unreleased_captures_of
 from ghost.errors import GhostError
 from ghost.mind import Task, TaskStatus
 from ghost.net import name_of
 from ghost.policy import load_policy
-from ghost.records import is_locked, read_valid_records
+from ghost.records import is_locked
 from ghost.text import plural
 
 CLEANUP_WITHIN_SECONDS: Final = 86_400.0
@@ -81,6 +82,8 @@ class PendingCleanups:
 class FixChecks:
     deadline_hours: float
     ask_days: float
+    check_after_hours: float
+    max_backoff: float
 
 
 class UncheckedFixes:
@@ -95,14 +98,13 @@ class UncheckedFixes:
         paths = [self._workspace.session_file, *sorted(self._workspace.audit_dir.glob("ghost_session_*.json"))]
         known = ((path, _reread(path, self._known.get(path), self._of_session)) for path in paths)
         self._known = {path: read for path, read in known if read is not None}
-        last = {str(record["session_id"]): record for record in read_valid_records(self._workspace.fix_checks)[0]}
-        tasks = (_since(task, last.get(task.metadata["session_id"])) for _, task in self._known.values() if task)
+        results = FixLog(self._workspace).results()
+        tasks = (
+            self._since(task, results.get(task.metadata["session_id"], [])) for _, task in self._known.values() if task
+        )
         oldest = now - self._limits.ask_days * 86_400
-        return [
-            task.model_copy(update={"deadline_ts": task.last_update_ts + self._limits.deadline_hours * 3600})
-            for task in tasks
-            if task is not None and task.last_update_ts > oldest
-        ]
+        begins = self._limits.deadline_hours * 3600
+        return [task for task in tasks if task is not None and (task.deadline_ts or 0.0) - begins > oldest]
 
     def _of_session(self, path: Path) -> Task | None:
         session, _ = load_session(path)
@@ -111,10 +113,10 @@ class UncheckedFixes:
         is_private = session.paths(self._workspace.root).anonymization_map.exists()  # its ends are not known here
         if session.rca_report_path is None or not causes or completion.get("outcome") != "cause_found" or is_private:
             return None
-        cause, ended = causes[0], path.stat().st_mtime
+        ended = path.stat().st_mtime
         return Task(
             id=f"mended:{session.session_id}",
-            title=f"Was it mended? {str(cause['kind']).replace('_', ' ')} at {name_of(str(cause['resource']))}",
+            title=f"Was it mended? {first_fault(session)}",
             goal="The traffic of the symptom passes",
             context=f"{session.network}. SAFE commands only: ghost apply {session.session_id} --check",
             importance=0.7,
@@ -124,16 +126,35 @@ class UncheckedFixes:
             metadata={"session_id": session.session_id},
         )
 
+    def _since(self, task: Task, results: Sequence[Mapping[str, Any]]) -> Task | None:
+        """Return the task after applications and checks of the fix; None where the last check says that it is mended.
 
-def _since(task: Task, record: Mapping[str, Any] | None) -> Task | None:
-    """Return the task after the last application or check of the fix; None where a check shows that it is mended."""
-    if record is None:
-        return task
-    if record["kind"] == "checked" and record["outcome"] == "mended":
-        return None
-    when = datetime.fromisoformat(record["at"])
-    told = f"{record['kind']} {when:%Y-%m-%d %H:%M}: {str(record['outcome']).replace('_', ' ')}"
-    return task.model_copy(update={"context": f"{task.context} ({told})", "last_update_ts": when.timestamp()})
+        Its deadline is of the report or the last application: a check that does not say mended gives no more time.
+        """
+        updates: dict[str, Any] = {}
+        began, tries = task.last_update_ts, 0
+        for result in results:
+            when = datetime.fromisoformat(str(result["at"])).timestamp()
+            began, tries = (when, 0) if result["kind"] == "applied" else (began, tries + 1)
+            updates["last_update_ts"] = when
+        if results:
+            last = results[-1]
+            if (last["kind"], last["outcome"]) == ("checked", "mended"):
+                return None
+            told = f"{last['kind']} {str(last['at'])[:16].replace('T', ' ')}: {str(last['outcome']).replace('_', ' ')}"
+            updates["context"] = f"{task.context} ({told})"
+            if last["outcome"] == "not_mended":
+                updates |= {"title": task.title.replace("Was it mended?", "NOT MENDED:"), "importance": 0.8}
+        wait = self._limits.check_after_hours * 3600 * min(2.0**tries, self._limits.max_backoff)
+        due = updates.get("last_update_ts", began) + wait
+        updates["deadline_ts"] = began + self._limits.deadline_hours * 3600
+        return task.model_copy(update={**updates, "metadata": {**task.metadata, "check_due_ts": due}})
+
+
+def first_fault(session: Session) -> str:
+    """Return what a session found first to be at fault, and where."""
+    cause = (session.completion or {})["causes"][0]
+    return f"{str(cause['kind']).replace('_', ' ')} at {name_of(str(cause['resource']))}"
 
 
 _Version = tuple[int, int]

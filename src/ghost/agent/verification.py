@@ -12,10 +12,11 @@ from typing import Any, Final
 from ghost.agent.audit_evidence import Evidence
 from ghost.agent.completion import LEVELS, bounded_confidence, classified_actions, proof_of
 from ghost.agent.facts import proofs_of
+from ghost.agent.fix_log import fix_log_problems
 from ghost.agent.rca_report import file_sha256
 from ghost.agent.report_path import differences, paths_of
 from ghost.agent.session import Session, SessionPaths
-from ghost.agent.watches import result_problems
+from ghost.agent.watches import WATCH, result_problems
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, read_lines, read_valid_records, verify
 from ghost.shell import FORBIDDEN
@@ -58,7 +59,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         checks.append(
             Check("audit ids", "each once", tuple(f"{i} occurs more than once in the audit" for i in repeated))
         )
-    checks += [*_whole_outputs(paths), *_earlier_records(session, paths)]
+    checks += [*_whole_outputs(paths), *_earlier_records(session, paths), *_fixes(paths)]
     if session.integrity_warning:
         checks.append(Check("history", "of the session", (session.integrity_warning,)))
     if session.rca_report_path is not None:
@@ -86,12 +87,19 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     if paths.intent.exists():
         cut_off = "a command was started and its end is not recorded: it was interrupted or is still running"
         checks.append(Check("intent", paths.intent.name, (cut_off,)))
-    if paths.watch_result.exists():
+    if paths.session_id.startswith(WATCH):
         stated, problems = result_problems(paths)
         checks.append(Check("watch result", stated, tuple(problems)))
+    checks += _fixes(paths)
     if paths.turns.exists():
         checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
     return checks
+
+
+def _fixes(paths: SessionPaths) -> list[Check]:
+    """Check what the log of fixes holds of a session."""
+    found = fix_log_problems(paths)
+    return [] if found is None else [Check("fixes", found[0], tuple(found[1]))]
 
 
 def verify_head(paths: SessionPaths, given: str) -> Check:

@@ -18,31 +18,37 @@ from rich.console import Console
 from rich.text import Text
 
 from ghost.agent import (
+    APPLY,
     Evidence,
     Fix,
+    FixLog,
     Session,
     SessionPaths,
     Step,
     Workspace,
+    check_question,
+    check_records,
+    checked,
     drift,
     failing_traffic,
     fix_of,
-    judged,
     load_session,
+    read_again,
     steps_for,
-    with_changes,
+    verdict,
+    walked,
 )
 from ghost.cli.approvals import Gate, interactive_gate
 from ghost.cli.reads_on_terminal import shown_reads
 from ghost.cli.session_opening import own_lab_of
-from ghost.cli.session_records import APPLY, Recorded, option_of, workspace_of
+from ghost.cli.session_records import option_of, workspace_of
 from ghost.cli.shell_errors import failure_text
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
 from ghost.errors import GhostError, SessionError, UsageError
 from ghost.lab import lab_behind_az, lab_programs
-from ghost.net import Guest, Mend, Network, collect, walk
-from ghost.records import ChainedLog, SystemClock, isoformat, new_command_id, workspace_lock
+from ghost.net import Mend, Network
+from ghost.records import SystemClock, new_command_id, workspace_lock
 from ghost.shell import ApprovalRequest, HitlDecision, SafeExecShell
 from ghost.text import plural, visible
 
@@ -115,24 +121,23 @@ def apply(request: Request, workspace_option: Path | None, gate: Gate | None = N
     workspace, file = workspace_of(request.session, workspace_option, settings)
     session, intact = load_session(file)
     paths = session.paths(workspace.root)
-    _check(session, Recorded(paths, file, session, intact), option_of(workspace.root))
+    _check(session, workspace, intact)
     settings = replace(settings, workspace=workspace.root)
     with workspace_lock(workspace.root):
         return _Application(request, settings, session, paths, gate).carry_out()
 
 
-def _check(session: Session, records: Recorded, workspace: str) -> None:
+def _check(session: Session, workspace: Workspace, intact: bool) -> None:
     """Raise `SessionError` where the records are no ground to change a network on."""
-    of = f"{session.session_id}{workspace}"
+    of, paths = f"{session.session_id}{option_of(workspace.root)}", session.paths(workspace.root)
     if session.completion is None or session.rca_report_path is None:
         raise SessionError(f"{session.session_id} is not finished: ghost investigate --resume {of}")
-    if records.paths.anonymization_map.exists() or Evidence(records.paths.shell_audit).is_masked:
+    if paths.anonymization_map.exists() or Evidence(paths.shell_audit).is_masked:
         raise SessionError(
             f"{session.session_id} is private, and a walk compares real addresses: run the commands of "
             f"ghost report {of} by hand"
         )
-    if broken := [check.name for check in records.checks() if not check.ok]:
-        raise SessionError(f"the records of {of} do not hold ({', '.join(broken)}): see ghost audit verify {of}")
+    check_records(session, intact=intact, workspace=workspace)
 
 
 class _Application:
@@ -156,7 +161,8 @@ class _Application:
         )
         az_lab = lab_behind_az()
         lab = own_lab_of(session.session_id, session.network, settings.workspace, az_lab)
-        self._question = f"ghost apply {session.session_id}"
+        self._question = check_question(session.session_id) if request.check else f"ghost apply {session.session_id}"
+        self._log = FixLog(self._workspace)
         self._shell = SafeExecShell(
             self._told.session_id,
             approve=self._gate.approve,
@@ -176,7 +182,10 @@ class _Application:
             "bold",
         )
         if self._request.check:
-            self._check()
+            self._keep("begun")
+            network = self._read()
+            told.flows = walked(network, self._fix.senders)
+            told.outcome, told.why = checked(network, self._fix)
             self._keep("checked")
             self._end()
             return STATUS[told.outcome]
@@ -191,26 +200,21 @@ class _Application:
                 self._keep("applied")
         except (KeyboardInterrupt, GhostError):
             told.outcome, told.why, told.flows = "not_known", "the path was not walked again", []
+            if any(run.state in ("done", "failed") for run in told.commands):
+                self._keep("applied")
             self._end()
             raise
         self._end()
         return STATUS.get(told.outcome, 1)
 
     def _read(self, network: Network | None = None, mends: Sequence[Mend] = ()) -> Network:
-        """Return what the walks need, read anew. What was seen inside a guest is kept: reading it asks a person.
-
-        `mends`: read more, for walks of the changed network.
-        """
-        known = network or Network().with_resources(Guest, self._fix.network.all(Guest).values())
-        reads = shown_reads(self._shell, self._question)
-        flows = [flow for flow, _ in self._fix.senders]
-        return collect(flows, reads, known, lambda read: with_changes(read, mends))
+        return read_again(self._fix, shown_reads(self._shell, self._question), network, mends)
 
     def _checked_steps(self) -> Sequence[Step]:
         """Return the commands, made from what is read now; none where that is not what they were recommended on."""
         told, senders = self._told, self._fix.senders
         network = self._read()
-        told.flows = self._walked(network)
+        told.flows = walked(network, senders)
         outcomes = {row["outcome"]: row["why"] for row in told.flows}
         if outcomes.keys() == {"passes"}:
             told.outcome, told.why = "drifted", "it passes already"
@@ -233,18 +237,12 @@ class _Application:
         told.outcome, told.why = "drifted", f"it would take other commands now: {'; '.join(_commands(steps))}"
         return ()
 
-    def _walked(self, network: Network) -> list[dict[str, str]]:
-        return [
-            {"flow": str(flow), "outcome": outcome, "why": why}
-            for flow, source in self._fix.senders
-            for outcome, why in [judged(walk(network, flow, source=source))]
-        ]
-
     def _run_commands(self) -> None:
         told = self._told
         if self._shell.is_read_only:
             told.outcome, told.why = "denied", "read-only: nobody is asked"
             return
+        self._keep("begun")
         lasting = [str(number) for number, run in enumerate(told.commands, 1) if run.undo is None]
         reason = f"The fix of {told.investigation}: with it a walk of {self._flows()} passes."
         reason += f" NO COMMAND UNDOES {', '.join(lasting)}." if lasting else ""
@@ -262,34 +260,15 @@ class _Application:
     def _judge(self, network: Network) -> None:
         """Set the outcome by a walk of what is read now; a command that failed stays what is told first."""
         told = self._told
-        told.flows = self._walked(network)
-        by_outcome = {row["outcome"]: row["why"] for row in reversed(told.flows)}
-        if told.outcome in ("failed", "denied"):
-            return
-        if "blocked" in by_outcome:
-            told.outcome, told.why = "not_mended", by_outcome["blocked"]
-        elif "unknown" in by_outcome:
-            told.outcome, told.why = "not_known", by_outcome["unknown"]
-        elif told.besides:
-            told.outcome = "not_known"
-            told.why = f"the configuration lets it pass now, but the report also found {'; '.join(told.besides)}"
-        else:
-            told.outcome, told.why = "mended", "a walk of what was read anew passes"
+        told.flows = walked(network, self._fix.senders)
+        if told.outcome not in ("failed", "denied"):
+            told.outcome, told.why = verdict(network, self._fix)
 
-    def _check(self) -> None:
-        """Set the outcome by what is read now; the inside of a machine is as recorded, which decides nothing."""
-        network = self._read()
-        self._judge(network)
-        stops = [walk(network, flow, source=source).first_stop for flow, source in self._fix.senders]
-        if any(stop is not None and stop.kind == "guest" for stop in stops):
-            self._told.outcome = "not_known"
-            self._told.why = "what decides is inside a machine, which no SAFE command reads: investigate anew"
-
-    def _keep(self, kind: str) -> None:
-        """Put the outcome on record: it opens the task to check the fix, or closes it."""
-        told, now = self._told, isoformat(SystemClock().now())
-        record = {"kind": kind, "at": now, "session_id": told.investigation, "records": told.session_id}
-        ChainedLog(self._workspace.fix_checks).append({**record, "outcome": told.outcome, "why": told.why})
+    def _keep(self, kind: Literal["begun", "applied", "checked"]) -> None:
+        """Put on record what became of the fix: it opens the task to check it, or closes it."""
+        told, now = self._told, SystemClock().now()
+        outcome = ("", "") if kind == "begun" else (told.outcome, told.why)
+        self._log.append(kind, told.investigation, told.session_id, now, outcome)
 
     # -- what a person sees
 

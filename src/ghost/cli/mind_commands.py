@@ -28,6 +28,7 @@ from ghost.cli.watch_commands import watching
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, UsageError
 from ghost.mind import (
+    FIX_CHECK,
     Event,
     Filter,
     Hit,
@@ -60,7 +61,7 @@ def serve(workspace: Path | None, *, host: str | None, port: int | None) -> int:
         settings,
         root,
         investigator=ServedInvestigator(root),
-        beside=lambda engine: watching(settings, root, engine.interrupts),
+        beside=lambda engine: watching(settings, root, engine),
     )
 
 
@@ -81,7 +82,7 @@ def run(workspace: Path | None, *, cycles: int | None, as_json: bool) -> int:
             if not settings.soc_enabled:
                 raise ConfigurationError("SOC_ENABLED is false: unset it, or think a number of times with --cycles")
             stream = StreamOfConsciousness(engine, settings, engine.clock, Random())  # noqa: S311 - jitter
-            with watching(settings, root, engine.interrupts):
+            with watching(settings, root, engine):
                 asyncio.run(_until_ended(stream))
             return INTERRUPTED
         finally:
@@ -114,6 +115,8 @@ class _Thoughts:
             line = f"{_time(event.ts)}  {visible(str(event.data['content']))}"
         elif event.kind is Kind.INTERRUPT:
             line = f"{_time(event.ts)}  asks: {visible(str(event.data['question']))}  (ghost answer {event.data['id']})"
+        elif event.kind is Kind.STIMULUS and event.data["source"] == FIX_CHECK:
+            line = f"{_time(event.ts)}  {visible(str(event.data['content']))}"
         elif event.kind is Kind.ERROR:
             line = f"{_time(event.ts)}  {visible(str(event.data.get('message', '')))}"
         else:
@@ -268,7 +271,7 @@ def _question(query: Query) -> list[str]:
     if query.rationale:
         lines.append(f"    why: {visible(query.rationale)}")
     if query.answer is not None:
-        lines.append(f"    answered: {visible(_cut(query.answer))}")
+        lines.append(f"    {query.status.value}: {visible(_cut(query.answer))}")
     elif query.status is QueryStatus.OPEN:
         wanted = "; ".join(f"{name}: ..." for name in query.required_fields) or "..."
         lines.append(f"    ghost answer {query.id} {visible(json.dumps(wanted))}")

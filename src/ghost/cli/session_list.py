@@ -16,8 +16,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ghost.agent import NEEDS, WATCH, Evidence, Session, SessionPaths, Workspace, load_session
-from ghost.cli.session_records import APPLY, REACH, open_workspace, option_of
+from ghost.agent import APPLY, CHECK, NEEDS, WATCH, Evidence, Session, SessionPaths, Workspace, load_session
+from ghost.cli.session_records import REACH, open_workspace, option_of
 from ghost.cli.terminal import line_width, to_stdout
 from ghost.cloud import unreleased_captures_of
 from ghost.config import Settings
@@ -59,7 +59,7 @@ class Row:
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
     workspace = open_workspace(workspace_option, Settings())
-    kinds = (_investigations, _connections, _applied, _walks, _watched, _commands)
+    kinds = (_investigations, _connections, _applied, _walks, _watched, _checks, _commands)
     parts = [_newest_first(rows(workspace)) for rows in kinds]
     if as_json:
         print(json.dumps([row.as_dict() for rows in parts for row in rows], indent=2, ensure_ascii=False))
@@ -69,6 +69,7 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
     headings = (
         *("", "Connections of ghost mcp", "Fixes of ghost apply", "Walks of ghost reach"),
         "Runs of ghost watch",
+        "Checks of fixes",
         "Single commands of ghost shell run",
     )
     for heading, rows in zip(headings, parts, strict=True):
@@ -215,7 +216,7 @@ def _cause(cause: dict[str, Any]) -> str:
     return f"{name} {cause.get('rule') or str(cause.get('kind')).replace('_', ' ')}".strip()
 
 
-# `ghost mcp`, `ghost apply`, `ghost reach` and `ghost shell run`
+# `ghost mcp`, `ghost apply`, `ghost reach`, `ghost shell run` and the schedule
 
 
 def _connections(workspace: Workspace) -> Iterator[Row]:
@@ -261,6 +262,10 @@ def _walks(workspace: Workspace, beginning: str = REACH) -> Iterator[Row]:
 
 def _watched(workspace: Workspace) -> Iterator[Row]:
     return _walks(workspace, WATCH)
+
+
+def _checks(workspace: Workspace) -> Iterator[Row]:
+    return _walks(workspace, CHECK)
 
 
 def _commands(workspace: Workspace) -> Iterator[Row]:

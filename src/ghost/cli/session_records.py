@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ghost.agent import WATCH, Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
+from ghost.agent import (
+    CHECK,
+    WATCH,
+    Check,
+    Session,
+    SessionPaths,
+    Workspace,
+    load_session,
+    verify_commands,
+    verify_session,
+)
 from ghost.cli.shell_completion import LAST, moment_of, recorded_sessions
 from ghost.config import Settings
 from ghost.errors import SessionError
@@ -15,8 +25,6 @@ from ghost.records import valid_session_id
 
 REACH: Final = "reach_"
 """The beginning of the ids of sessions of `ghost reach`."""
-APPLY: Final = "apply_"
-"""Of those of `ghost apply`."""
 MAX_SHOWN: Final = 3
 """Of sessions that fit a part of an id."""
 
@@ -48,7 +56,7 @@ def session_named(
 ) -> tuple[Workspace, str]:
     """The workspace and the id of a session; what names none stays as it is.
 
-    A session is named by its id, a unique beginning or end of it, or `last`: the newest that is no run of a watch, with
+    A session is named by its id, a unique beginning or end of it, or `last`: the newest that no schedule made, with
     `investigations` the newest of those. Where no workspace was given and the current directory does not hold it, the
     directories in it are looked at, so that a session of `make demo` is found from the checkout. Raises `SessionError`
     where several fit.
@@ -63,7 +71,7 @@ def session_named(
     )
     known = sorted(((i, place) for place, ids in places.items() for i in ids), key=lambda each: moment_of(each[0]))
     if named == LAST:
-        fitting = [each for each in known if not each[0].startswith(WATCH)][-1:]
+        fitting = [each for each in known if not each[0].startswith((WATCH, CHECK))][-1:]
     else:
         fitting = [each for each in known if each[0] == named] or [
             each for each in known if named and (each[0].startswith(named) or each[0].endswith(named))

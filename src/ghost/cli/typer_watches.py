@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ghost.cli.shell_completion import investigations
-from ghost.cli.typer_options import JsonOption, WorkspaceOption, examples
+from ghost.cli.typer_options import JsonOption, LabOption, WorkspaceOption, examples
 
 watch_app = typer.Typer(
     rich_markup_mode=None,
@@ -34,6 +34,7 @@ def add(
     port: Annotated[int | None, typer.Argument(min=1, max=65535, help="The destination port.")] = None,
     protocol: Annotated[str, typer.Option("--protocol", help="The protocol: tcp, udp or icmp.")] = "tcp",
     every: Annotated[str, typer.Option("--every", help="How often: minutes, hours or days (15m, 6h, 1d).")] = "15m",
+    lab: LabOption = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
@@ -44,7 +45,7 @@ def add(
     from ghost.cli.watch_commands import add as added
 
     ends = [source, *([destination] if destination is not None else [])]
-    added(ends, port, protocol, every, workspace, as_json=json_)
+    added(ends, port, protocol, every, workspace, lab, as_json=json_)
 
 
 @watch_app.command("list", epilog=examples("ghost watch list"))

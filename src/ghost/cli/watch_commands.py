@@ -5,23 +5,35 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from ghost.agent import OpenShell, Watch, WatchResult, WatchRuns, Workspace, load_session, without_secrets
+from ghost.agent import (
+    WATCH,
+    FixCheckRuns,
+    OpenShell,
+    Session,
+    Watch,
+    WatchResult,
+    WatchRuns,
+    Workspace,
+    first_fault,
+    load_session,
+    without_secrets,
+)
 from ghost.cli.session_opening import network_of_az, own_lab_of
 from ghost.cli.session_records import open_workspace, option_of, workspace_of
 from ghost.cli.watch_schedule import scheduled
 from ghost.config import Settings
 from ghost.errors import UsageError
-from ghost.lab import lab_behind_az, lab_programs
-from ghost.mind import Interrupts, opened_memory
+from ghost.lab import lab_behind_az, lab_programs, load_case, start
+from ghost.mind import FIX_CHECK, Engine, Interrupts, Stimulus, opened_memory
 from ghost.net import ReachQuestion
-from ghost.records import SystemClock, elapsed, private_dir
+from ghost.records import SystemClock, elapsed, new_command_id, private_dir
 from ghost.shell import SafeExecShell
 from ghost.text import plural, visible
 
@@ -39,11 +51,20 @@ _WORDS: Final = {
 
 
 def add(
-    ends: Sequence[str], port: int | None, protocol: str, every: str, workspace_option: Path | None, *, as_json: bool
+    ends: Sequence[str],
+    port: int | None,
+    protocol: str,
+    every: str,
+    workspace_option: Path | None,
+    lab: str | None = None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Watch the path of a session, or between two ends."""
+    """Watch the path of a session, or between two ends, in a new lab of the scenario `lab`."""
     every_seconds = seconds_of(every)
     if len(ends) == 1:
+        if lab is not None:
+            raise UsageError("the path of a session is read in its own network: leave out --lab, or name two ends")
         workspace, file = workspace_of(ends[0], workspace_option, Settings())
         runs = _runs(workspace)
         watch, result = runs.add_investigation(load_session(file)[0], every_seconds), None
@@ -54,7 +75,13 @@ def add(
             raise UsageError("a watch is of one destination port: ghost watch add SOURCE DESTINATION PORT")
         workspace = open_workspace(workspace_option, Settings())
         flow = {"source": ends[0], "destination": ends[1], "port": port, "protocol": spelled}
-        watch, result = _runs(workspace).add_ends(flow, str(question), network_of_az(lab_behind_az()), every_seconds)
+        runs, network, lab_id = _runs(workspace), network_of_az(lab_behind_az()), None
+        if lab is not None:
+            lab_id = new_command_id(WATCH, SystemClock().now())
+            network = start(
+                load_case(lab), workspace.root / "lab" / lab_id, speed=Settings().lab_speed
+            ).briefing.network
+        watch, result = runs.add_ends(flow, str(question), network, every_seconds, lab_id)
     if as_json:
         print(json.dumps(_as_dict(watch), indent=2, ensure_ascii=False))
         return
@@ -101,25 +128,39 @@ def run(watch_id: str | None, workspace_option: Path | None, *, as_json: bool) -
 
 def remove(watch_id: str, workspace_option: Path | None) -> None:
     workspace = open_workspace(workspace_option, Settings())
-    watch = _runs(workspace).watches.remove(watch_id)
+    watch, withdrawn = _runs(workspace).remove(watch_id)
     print(visible(f"{watch.id} is removed: {watch.title}. The records of its runs stay."))
-    for drift in watch.drifts:
-        if drift.query_id:
-            print(f"Its question stays, if it is open: ghost answer {drift.query_id} yes{option_of(workspace.root)}")
+    for query_id in withdrawn:
+        print(f"Its question {query_id} is withdrawn.")
 
 
 @contextmanager
-def watching(settings: Settings, root: Path, interrupts: Interrupts) -> Iterator[None]:
-    """Run the due watches of a workspace meanwhile; their questions are those of `interrupts`."""
+def watching(settings: Settings, root: Path, engine: Engine) -> Iterator[None]:
+    """Run the due watches and checks of fixes of a workspace meanwhile; `engine` is told what they find."""
     cancelled, cancel = os.pipe()
     try:
-        open_shell = _shells(replace(settings, workspace=root), cancelled)
-        runs = WatchRuns(Workspace(root), open_shell, SystemClock(), lambda *asked: _asked(interrupts, *asked))
-        with scheduled(runs, end_command=lambda: os.write(cancel, b".")):
+        workspace, open_shell = Workspace(root), _shells(replace(settings, workspace=root), cancelled)
+        questions = _Questions(lambda: nullcontext(engine.interrupts))
+        runs = WatchRuns(workspace, open_shell, SystemClock(), questions)
+        checks = FixCheckRuns(workspace, open_shell, SystemClock(), lambda *told: engine.ingest([_fix_check(*told)]))
+        steps = (runs.ask_open, runs.run_due, checks.tell_open, checks.run_due)
+        with scheduled(steps, end_command=lambda: os.write(cancel, b".")):
             yield
     finally:
         os.close(cancelled)
         os.close(cancel)
+
+
+def _fix_check(session: Session, record: Mapping[str, Any]) -> Stimulus:
+    """Return what a check of a fix found, as the mind is told of it."""
+    outcome, of, by = str(record["outcome"]).replace("_", " ").upper(), session.session_id, str(record["records"])
+    return Stimulus(
+        id=f"mended:{by}",
+        source=FIX_CHECK,
+        content=f"Was it mended? {first_fault(session)}: {outcome}, {record['why']}. Records: {of} before, {by} now.",
+        metadata={"session_id": of, "outcome": record["outcome"]},
+        ts=datetime.fromisoformat(str(record["at"])).timestamp(),
+    )
 
 
 def seconds_of(every: str) -> float:
@@ -137,29 +178,37 @@ def _runs(workspace: Workspace) -> WatchRuns:
         raise UsageError("a walk compares addresses, which private mode hides: unset GHOST_PRIVATE for ghost watch")
     private_dir(workspace.root)
 
-    def ask(question: str, rationale: str) -> str:
+    @contextmanager
+    def opened() -> Iterator[Interrupts]:
         with opened_memory(settings) as memory:
             expiry = settings.interrupt_expiry_seconds
-            interrupts = Interrupts(memory.store, SystemClock(), expiry, redact=without_secrets)
-            return _asked(interrupts, question, rationale)
+            yield Interrupts(memory.store, SystemClock(), expiry, redact=without_secrets)
 
-    return WatchRuns(workspace, _shells(settings), SystemClock(), ask)
+    return WatchRuns(workspace, _shells(settings), SystemClock(), _Questions(opened))
 
 
-def _asked(interrupts: Interrupts, question: str, rationale: str) -> str:
-    """Ask, unless the same was asked before; returns the question's id."""
-    known = interrupts.answered_before(question)
-    return known.id if known is not None else interrupts.create(question, rationale)
+@dataclass(frozen=True)
+class _Questions:
+    opened: Callable[[], AbstractContextManager[Interrupts]]
+
+    def ask(self, question: str, reason: str) -> str:
+        with self.opened() as interrupts:
+            known = interrupts.answered_before(question)
+            return known.id if known is not None else interrupts.create(question, reason)
+
+    def withdraw(self, query_id: str, why: str) -> bool:
+        with self.opened() as interrupts:
+            return interrupts.withdraw(query_id, why)
 
 
 def _shells(settings: Settings, cancelled: int | None = None) -> OpenShell:
-    """Return what opens a read-only shell in the network of a watch, for SAFE commands alone."""
+    """Return what opens a read-only shell, for SAFE commands alone."""
 
-    def opened(watch: Watch, session_id: str) -> SafeExecShell:
+    def opened(lab_of: str, network: str, session_id: str) -> SafeExecShell:
         if settings.private:
             raise UsageError("a walk compares addresses, which private mode hides")
         az_lab = lab_behind_az()
-        lab = own_lab_of(watch.investigation or watch.id, watch.network, settings.workspace, az_lab)
+        lab = own_lab_of(lab_of, network, settings.workspace, az_lab)
         return SafeExecShell(
             session_id,
             audit_dir=settings.audit_dir,
@@ -189,6 +238,8 @@ def _tell(watch: Watch, result: WatchResult, option: str) -> None:
         _tell_limits(result)
     if asked := [drift.query_id for drift in watch.drifts if drift.session_id == result.session_id and drift.query_id]:
         print(f"Asked whether it was intended: ghost answer {asked[0]} yes{option}")
+    elif result.outcome == "drift":
+        print("Nobody is asked: the path went back to what it was, or the same was told within a day.")
     print(f"Check it: ghost audit verify {result.session_id}{option}")
 
 

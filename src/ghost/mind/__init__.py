@@ -24,10 +24,12 @@ from ghost.mind.sqlite_connections import transaction
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.mind.store_selection import open_store, opened_memory
 from ghost.mind.stream import StreamOfConsciousness
+from ghost.mind.told_facts import FIX_CHECK
 from ghost.mind.working_memory import WorkingMemory
 
 __all__ = [
     "EVERYTHING",
+    "FIX_CHECK",
     "INVESTIGATION",
     "RANK_CONSTANT",
     "Abandoned",

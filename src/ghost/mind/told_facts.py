@@ -22,6 +22,8 @@ CHANGE = "change"
 MAX_RESOURCES = 24
 _EARLIER = 50
 """Maximum memories of a resource that are compared with a new statement."""
+FIX_CHECK = "fix check"
+"""The source of stimuli that say whether a fix lasts: they tell of a state, not of a change."""
 _PAGE = "scraper"
 """The source of stimuli whose page is a memory already."""
 
@@ -55,7 +57,7 @@ def _is_kept(stimulus: Stimulus) -> bool:
 
 def _memory(stimulus: Stimulus, name: str, now: float) -> Memory:
     resources = sorted(mentions(stimulus.content).resources)[:MAX_RESOURCES]
-    is_change = tells_change(stimulus.content)
+    is_change = stimulus.source != FIX_CHECK and tells_change(stimulus.content)
     metadata: dict[str, Any] = {
         "stimuli": [stimulus.id],
         "source": stimulus.source,

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ghost.agent import WATCH
+from ghost.agent import CHECK, WATCH
 from ghost.errors import RecordError
 from ghost.records import parse_record, read_json, valid_session_id, write_json
 from ghost.server.logs import logger
@@ -32,9 +32,9 @@ RECORDS_AT_ONCE: Final = 50
 BYTES_AT_ONCE: Final = 8_388_608
 """Maximum bytes read per file and poll. A longer line is skipped."""
 _NAME: Final = re.compile(
-    rf"(?P<kind>shell_audit|orchestrator_tasks)_(?!{WATCH})(?P<session>[A-Za-z0-9_.-]{{1,100}})\.jsonl"
+    rf"(?P<kind>shell_audit|orchestrator_tasks)_(?!{WATCH}|{CHECK})(?P<session>[A-Za-z0-9_.-]{{1,100}})\.jsonl"
 )
-"""Not those of `ghost watch`: what its runs find is a task and a question."""
+"""Not those of the schedule: what it finds is told by itself."""
 _WORD: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _PROGRAM: Final = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9_. -]{1,120}")

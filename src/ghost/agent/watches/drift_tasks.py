@@ -12,18 +12,25 @@ from ghost.text import plural
 
 
 class DriftTasks:
-    """Drifts whose question nobody has answered, as tasks. `queries`: the questions of the store."""
+    """Drifts whose question expired unanswered, or was not asked, as tasks: an open question is a task by itself.
+
+    `queries`: the questions of the store.
+    """
 
     def __init__(self, workspace: Workspace, queries: Callable[[], Iterable[Query]]) -> None:
         self._watches = Watches(workspace.root)
         self._queries = queries
 
-    def tasks(self, now: float) -> Iterable[Task]:  # noqa: ARG002 - the face of a source of tasks
+    def tasks(self, now: float) -> Iterable[Task]:
         drifts = [(watch, drift) for watch in self._watches.all() for drift in watch.drifts]
         if not drifts:
             return []
-        answered = {query.id for query in self._queries() if query.status is QueryStatus.ANSWERED}
-        return [_task(watch, drift) for watch, drift in drifts if drift.query_id not in answered]
+        told = {query.id for query in self._queries() if not _is_over(query, now)}
+        return [_task(watch, drift) for watch, drift in drifts if drift.query_id not in told]
+
+
+def _is_over(query: Query, now: float) -> bool:
+    return query.status is QueryStatus.EXPIRED or (query.status is QueryStatus.OPEN and query.expires_ts <= now)
 
 
 def _task(watch: Watch, drift: Drift) -> Task:

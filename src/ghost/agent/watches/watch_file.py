@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -65,7 +65,10 @@ class WatchRun(_Row):
 
 
 class Drift(_Row):
-    """A difference that changed a walk. `query_id`: the question that was asked about it; None until it is."""
+    """A difference that changed a walk. `query_id`: the question that was asked about it; None until it is.
+
+    `undoes`: the sessions of earlier drifts, from the one before which the path was as it is with this one.
+    """
 
     session_id: str
     compared_with: str
@@ -74,6 +77,7 @@ class Drift(_Row):
     """Of each change its flow, what was before, and what is now."""
     changed_by: list[str]
     query_id: str | None = None
+    undoes: list[str] = Field(default_factory=list)
 
 
 class Watch(_Row):
@@ -84,7 +88,7 @@ class Watch(_Row):
     network: str
     """As a session names it."""
     investigation: str | None = None
-    """The session that it was made of, in whose lab it is run."""
+    """The session that it was made of, in whose lab it is run; of a watch of a lab of its own, the lab's name."""
     every_seconds: float
     due_at: float
     baseline: str
@@ -99,6 +103,11 @@ class Watch(_Row):
     @property
     def senders(self) -> tuple[Sender, ...]:
         return tuple(each.sender for each in self.flows)
+
+    @property
+    def lab(self) -> str:
+        """Whose lab it is run in, where its network is a lab."""
+        return self.investigation or self.id
 
     @property
     def kept_sessions(self) -> frozenset[str]:
@@ -126,10 +135,14 @@ class Watch(_Row):
             self.baseline = run.session_id
 
     def note(self, drift: Drift) -> None:
-        """Note a drift, but one that is as one of the day before: a path that flaps is one question."""
+        """Note a drift, but one that is as one of the day before, unless it undoes others."""
         recent = [each for each in self.drifts if drift.at - each.at < SAME_DRIFT_SECONDS]
-        if all(each.changes != drift.changes for each in recent):
+        if drift.undoes or all(each.changes != drift.changes for each in recent):
             self.drifts.append(drift)
+
+    def forget(self, sessions: Collection[str]) -> None:
+        """Drop the drifts of these sessions: nobody need be asked about them."""
+        self.drifts = [each for each in self.drifts if each.session_id not in sessions]
 
 
 class _Content(_Row):

@@ -166,6 +166,8 @@ def save_result(paths: SessionPaths, result: WatchResult) -> None:
 
 def result_problems(paths: SessionPaths) -> tuple[str, list[str]]:
     """Return what a run's result states, and where its records say otherwise."""
+    if not paths.watch_result.exists():
+        return "none", ["there is no result: it was removed, or the run was cut off or could not be made"]
     try:
         stated = WatchResult.model_validate(read_json(paths.watch_result))
         if stated.session_id != paths.session_id:

@@ -7,15 +7,16 @@ is asked: a run that is cut off is made again, and a drift that nobody was asked
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ghost.agent.facts.second_walk import flows_of
 from ghost.agent.network_reads import Shell, reads_through
 from ghost.agent.session import Session, SessionPaths, Workspace
 from ghost.agent.watches.path_snapshot import Snapshot, open_snapshot, snapshot_of, snapshot_of_reads
+from ghost.agent.watches.snapshot_comparison import compared
 from ghost.agent.watches.watch_file import WATCH, Drift, Watch, WatchedFlow, Watches, WatchRun
 from ghost.agent.watches.watch_results import WatchResult, path_of, question_of, result_of, save_result, with_reasons
 from ghost.errors import GhostError, UsageError
@@ -35,22 +36,31 @@ from ghost.text import one_line, plural
 MAX_TOLD: Final = 3
 """Of the changes in a question; all are in the result."""
 INTENDED: Final = "Was this intended?"
+REMOVED: Final = "The watch was removed."
 
-OpenShell = Callable[[Watch, str], Shell]
-"""Opens a read-only shell for a run of a watch, with the id of its session, in the network of the watch."""
-Ask = Callable[[str, str], str]
-"""Asks a person a question, with its reason, and returns its id; one that was asked before is not asked again."""
+OpenShell = Callable[[str, str, str], Shell]
+"""Opens a read-only shell: in whose lab, in which network, and with which id of its session."""
+
+
+class Questions(Protocol):
+    """Questions to a person."""
+
+    def ask(self, question: str, reason: str) -> str:
+        """Ask, and return the question's id; one that was answered before is not asked again."""
+
+    def withdraw(self, query_id: str, why: str) -> bool:
+        """Close a question, and return whether nobody has answered it."""
 
 
 class WatchRuns:
-    """Makes the runs of a workspace's watches, one at a time. `ask`: None leaves the questions to a later run."""
+    """Makes the runs of a workspace's watches, one at a time. `questions`: None leaves them to a later run."""
 
-    def __init__(self, workspace: Workspace, open_shell: OpenShell, clock: Clock, ask: Ask | None) -> None:
+    def __init__(self, workspace: Workspace, open_shell: OpenShell, clock: Clock, questions: Questions | None) -> None:
         self.watches = Watches(workspace.root)
         self._workspace = workspace
         self._open_shell = open_shell
         self._clock = clock
-        self._ask = ask
+        self._questions = questions
 
     def add_investigation(self, session: Session, every_seconds: float) -> Watch:
         """Watch the path of a finished investigation, which is what its runs are compared with.
@@ -63,18 +73,20 @@ class WatchRuns:
         title = ", ".join(str(flow) for flow, _ in snapshot.senders)
         title += f" (and not {plural(snapshot.left_out, 'further flow')})" if snapshot.left_out else ""
         flows = [WatchedFlow.of(sender) for sender in snapshot.senders]
-        return self._added(title, flows, session.network, every_seconds, session.session_id, session.session_id)
+        of = session.session_id
+        return self.watches.add(self._new(title, flows, session.network, every_seconds, of, of))
 
     def add_ends(
-        self, ends: dict[str, Any], title: str, network: str, every_seconds: float
+        self, ends: dict[str, Any], title: str, network: str, every_seconds: float, lab: str | None = None
     ) -> tuple[Watch, WatchResult]:
-        """Read the path between two ends, and watch it. Raises `UsageError` where an end is not known."""
+        """Read the path between two ends, and watch it. `lab`: whose lab it is in, if it has one.
+
+        Raises `UsageError` where an end is not known.
+        """
         session_id = new_command_id(WATCH, self._clock.now())
-        probe = Watch(
-            id="new", title=title, flows=[], network=network, every_seconds=every_seconds, due_at=0, baseline=""
-        )
+        probe = self._new(title, [], network, every_seconds, "", lab)
         with workspace_lock(self._workspace.root):
-            execute = reads_through(self._open_shell(probe, session_id), f"ghost watch: {title}")
+            execute = reads_through(self._open_shell(probe.lab, network, session_id), f"ghost watch: {title}")
             known = read_interfaces(execute)
             if known.failed:
                 raise GhostError(f"the network interfaces could not be read ({'; '.join(known.failed.values())})")
@@ -83,7 +95,7 @@ class WatchRuns:
                 raise UsageError(f"{title}: an end is no machine, interface, address or DNS name that was read")
             collect([flow.sender[0] for flow in flows], execute, known)
             result = result_of("new", flows, self._paths(session_id), None)
-            watch = self._added(title, flows, network, every_seconds, session_id, None)
+            watch = self.watches.add(self._new(title, flows, network, every_seconds, session_id, lab))
             result = result.model_copy(update={"watch": watch.id})
             save_result(self._paths(session_id), result)
             self._end(watch.id, result)
@@ -97,7 +109,7 @@ class WatchRuns:
             with self.watches.changed(watch_id) as watch:
                 watch.begun(session_id)
             result = self._result(watch, session_id)
-            self._end(watch_id, result)
+            self._end(watch_id, result, self._undone(watch, result))
         self.ask_open()
         return result
 
@@ -107,15 +119,37 @@ class WatchRuns:
         return self.run(min(due, key=lambda watch: watch.due_at).id) if due else None
 
     def ask_open(self) -> None:
-        """Ask about each drift that nobody was asked about."""
-        for watch in self.watches.all() if self._ask is not None else ():
+        """Ask about each drift that nobody was asked about; one that undoes others withdraws their questions."""
+        for watch in self.watches.all() if self._questions is not None else ():
             for drift in watch.drifts:
-                if drift.query_id is None and self._ask is not None:
-                    query_id = self._ask(question_about(watch, drift), _reason(drift))
-                    with self.watches.changed(watch.id) as changed:
-                        for each in changed.drifts:
-                            if each.session_id == drift.session_id:
-                                each.query_id = query_id
+                if drift.query_id is None and self._questions is not None:
+                    with suppress(UsageError):  # the watch was removed meanwhile
+                        self._ask(self._questions, self.watches.get(watch.id), drift)
+
+    def remove(self, watch_id: str) -> tuple[Watch, list[str]]:
+        """Remove a watch, and return it with its questions that were withdrawn."""
+        watch, questions = self.watches.get(watch_id), self._questions
+        asked = [drift.query_id for drift in watch.drifts if drift.query_id] if questions is not None else []
+        withdrawn = [each for each in asked if questions is not None and questions.withdraw(each, REMOVED)]
+        return self.watches.remove(watch_id), withdrawn
+
+    def _ask(self, questions: Questions, watch: Watch, drift: Drift) -> None:
+        undone = [each for each in watch.drifts if each.session_id in drift.undoes]
+        why = f"The path is again as it was before, in {undone[0].compared_with}: {drift.session_id}." if undone else ""
+        closed = [each.session_id for each in undone if each.query_id and questions.withdraw(each.query_id, why)]
+        if closed and closed[0] == undone[0].session_id:  # nobody had said that what is undone was intended
+            with self.watches.changed(watch.id) as changed:
+                changed.forget([*closed, drift.session_id])
+            return
+        query_id = questions.ask(question_about(watch, drift), _reason(drift))
+        try:
+            with self.watches.changed(watch.id) as changed:
+                changed.forget(closed)
+                for each in changed.drifts:
+                    each.query_id = query_id if each.session_id == drift.session_id else each.query_id
+        except UsageError:
+            questions.withdraw(query_id, REMOVED)
+            raise
 
     # --- one run
 
@@ -127,7 +161,7 @@ class WatchRuns:
         try:
             path_of(before, watch.flows)  # whose records must hold
             snapshot = snapshot_of_reads(watch.baseline, before, watch.senders)
-            shell = self._open_shell(watch, session_id)
+            shell = self._open_shell(watch.lab, watch.network, session_id)
             network = _read_again(snapshot, reads_through(shell, f"{question}: {watch.title}"))
             result = with_reasons(result_of(watch.id, watch.flows, paths, before), network.failed)
             if result.outcome == "drift":
@@ -143,7 +177,17 @@ class WatchRuns:
             )
         return result
 
-    def _end(self, watch_id: str, result: WatchResult) -> None:
+    def _undone(self, watch: Watch, result: WatchResult) -> list[str]:
+        """Return the drifts since the path was as it is now; none where it is not known to have been so."""
+        for number, drift in enumerate(watch.drifts if result.outcome == "drift" else ()):
+            with suppress(GhostError):  # an earlier snapshot that does not hold is as nothing
+                before, _ = path_of(self._paths(drift.compared_with), watch.flows)
+                now, _ = path_of(self._paths(result.session_id), watch.flows)
+                if compared(before, now, watch.senders).outcome == "no_drift":
+                    return [each.session_id for each in watch.drifts[number:]]
+        return []
+
+    def _end(self, watch_id: str, result: WatchResult, undone: Sequence[str] = ()) -> None:
         run = WatchRun(
             session_id=result.session_id,
             at=self._now(),
@@ -160,6 +204,7 @@ class WatchRuns:
                     at=run.at,
                     changes=result.changes,
                     changed_by=result.changed_by,
+                    undoes=list(undone),
                 )
                 watch.note(found)
             kept = watch.kept_sessions
@@ -169,7 +214,7 @@ class WatchRuns:
                 remove_run(self._paths(each.session_id))
             watch.runs = [each for each in watch.runs if each not in gone]
 
-    def _added(
+    def _new(
         self,
         title: str,
         flows: list[WatchedFlow],
@@ -178,17 +223,15 @@ class WatchRuns:
         baseline: str,
         investigation: str | None,
     ) -> Watch:
-        return self.watches.add(
-            Watch(
-                id="new",
-                title=title,
-                flows=flows,
-                network=network,
-                investigation=investigation,
-                every_seconds=every_seconds,
-                due_at=self._now(),
-                baseline=baseline,
-            )
+        return Watch(
+            id="new",
+            title=title,
+            flows=flows,
+            network=network,
+            investigation=investigation,
+            every_seconds=every_seconds,
+            due_at=self._now(),
+            baseline=baseline,
         )
 
     def _paths(self, session_id: str) -> SessionPaths:

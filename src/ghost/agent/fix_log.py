@@ -1,0 +1,194 @@
+"""Was it mended? What a fix and each check of it showed: one chain of the workspace, with its head beside it.
+
+A check is noted when it begins: one without a result was cut off. `ghost audit verify` makes its verdict again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ghost.agent.audit_evidence import Evidence
+from ghost.agent.fixes import Fix, Sender, failing_traffic, judged, with_changes
+from ghost.agent.network_reads import NEEDS
+from ghost.agent.session import SessionPaths, Workspace, load_session
+from ghost.agent.watches import network_of, reads_on_record
+from ghost.errors import GhostError
+from ghost.net import Answer, Guest, Mend, Network, Read, collect, walk
+from ghost.records import ChainedLog, Head, isoformat, read_json, read_valid_records, verify, write_json
+from ghost.shell import RISKY
+
+APPLY: Final = "apply_"
+"""The beginning of the ids of sessions of `ghost apply`."""
+CHECK: Final = "check_"
+"""Of those of checks by the schedule."""
+CHECK_OPTION: Final = " --check"
+
+Kind = Literal["begun", "applied", "checked", "told"]
+Outcome = tuple[str, str]
+"""`mended`, `not_mended` or `not_known`, and why."""
+
+
+class FixLog:
+    """The log of a workspace; written by who holds the workspace's lock."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._path = workspace.fix_checks
+
+    def append(self, kind: Kind, session_id: str, records: str, at: datetime, outcome: Outcome = ("", "")) -> None:
+        """Put on record what became of a fix. `records`: the session of the commands."""
+        log = ChainedLog(self._path)
+        told = {"outcome": outcome[0], "why": outcome[1]} if any(outcome) else {}
+        log.append({"kind": kind, "at": isoformat(at), "session_id": session_id, "records": records, **told})
+        write_json(_head(self._path), log.head.as_dict())
+
+    def results(self) -> dict[str, list[dict[str, Any]]]:
+        """Return what was applied and checked, by investigation."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for record in self._records():
+            if record["kind"] in ("applied", "checked"):
+                found.setdefault(str(record["session_id"]), []).append(record)
+        return found
+
+    def untold(self) -> list[dict[str, Any]]:
+        """Return the last check of each investigation, where nobody was told of it."""
+        told = {record["records"] for record in self._records() if record["kind"] == "told"}
+        last = (rows[-1] for rows in self.results().values())
+        return [record for record in last if record["kind"] == "checked" and record["records"] not in told]
+
+    def _records(self) -> list[dict[str, Any]]:
+        return read_valid_records(self._path)[0]
+
+
+# --- what a check says
+
+
+def check_question(session_id: str) -> str:
+    """Return what the reads of a check are for, as their records say it."""
+    return f"ghost apply {session_id}{CHECK_OPTION}"
+
+
+def read_again(
+    fix: Fix, execute: Callable[[Read], Answer], known: Network | None = None, mends: Sequence[Mend] = ()
+) -> Network:
+    """Return what the walks of a fix's traffic need, read anew; with `mends`, for walks of the changed network."""
+    flows = [flow for flow, _ in fix.senders]
+    return collect(flows, execute, known or _insides(fix, Network()), lambda read: with_changes(read, mends))
+
+
+def _insides(fix: Fix, network: Network) -> Network:
+    """Return a network with what was seen inside machines, which is as recorded: reading it asks a person."""
+    return network.with_resources(Guest, fix.network.all(Guest).values())
+
+
+def walked(network: Network, senders: Iterable[Sender]) -> list[dict[str, str]]:
+    return [
+        {"flow": str(flow), "outcome": outcome, "why": why}
+        for flow, source in senders
+        for outcome, why in [judged(walk(network, flow, source=source))]
+    ]
+
+
+def verdict(network: Network, fix: Fix) -> Outcome:
+    """Return whether the traffic passes in this network."""
+    reasons = {row["outcome"]: row["why"] for row in reversed(walked(network, fix.senders))}
+    if "blocked" in reasons:
+        return "not_mended", reasons["blocked"]
+    if "unknown" in reasons:
+        return "not_known", reasons["unknown"]
+    if fix.besides:
+        besides = "; ".join(fix.besides)
+        return "not_known", f"the configuration lets it pass now, but the report also found {besides}"
+    return "mended", "a walk of what was read anew passes"
+
+
+def checked(network: Network, fix: Fix) -> Outcome:
+    """Return the verdict of a check; what is inside a machine is as recorded, which decides nothing."""
+    stops = [walk(network, flow, source=source).first_stop for flow, source in fix.senders]
+    if any(stop is not None and stop.kind == "guest" for stop in stops):
+        return "not_known", "what decides is inside a machine, which no SAFE command reads: investigate anew"
+    return verdict(network, fix)
+
+
+# --- whether the log holds
+
+
+def fix_log_problems(paths: SessionPaths) -> tuple[str, list[str]] | None:
+    """Return what the log holds of a session, and what is wrong; None where it need hold nothing.
+
+    Of an investigation each check and application, of one of these its own result.
+    """
+    workspace = Workspace(paths.audit_dir.parent)
+    log, head = workspace.fix_checks, _saved_head(workspace.fix_checks)
+    runs = [run for run in _runs_of(paths) if _needs_entry(run)]
+    if not (runs or head is not None or log.exists()):
+        return None
+    result = verify(log, head)
+    problems = [f"{log.name}: {problem}" for problem in result.errors]
+    records = read_valid_records(log)[0]
+    results = {record.get("records"): record for record in records if record.get("kind") in ("applied", "checked")}
+    begun = {record.get("records") for record in records}
+    for run in runs:
+        of = run.session_id
+        if of not in begun:
+            problems.append(f"{log.name} holds nothing of {of}, which ran: it was removed")
+        elif of in results and results[of]["kind"] == "checked":
+            problems += _verdict_problems(workspace, run, results[of])
+    own = [record for record in results.values() if paths.session_id in (record["records"], record["session_id"])]
+    if not (runs or own or problems):
+        return None
+    told = [f"{record['kind']}: {str(record['outcome']).replace('_', ' ')}" for record in own]
+    cut_off = [run.session_id for run in runs if run.session_id in begun and run.session_id not in results]
+    told += [f"{each} was cut off, or is running" for each in cut_off]
+    return "; ".join(told) or "nothing of it", problems
+
+
+def _verdict_problems(workspace: Workspace, run: Evidence, stated: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where a check's records do not give its verdict."""
+    try:
+        session, _ = load_session(workspace.find(str(stated["session_id"])))
+        fix = failing_traffic(session, Evidence(session.paths(workspace.root).shell_audit))
+        reads = network_of(run, SessionPaths(workspace.audit_dir, run.session_id), reads_on_record(run))
+        found, _ = checked(_insides(fix, reads), fix)
+    except GhostError as error:
+        yield f"the verdict of {run.session_id} cannot be compared with its records: {error}"
+        return
+    if found != stated["outcome"]:
+        yield f"{run.session_id} is on record as {stated['outcome']}, and its reads say {found}"
+
+
+def _runs_of(paths: SessionPaths) -> Iterator[Evidence]:
+    """Yield the records of a check or an application, or of those of an investigation."""
+    if paths.session_id.startswith((APPLY, CHECK)):
+        yield Evidence(paths.shell_audit)
+        return
+    for beginning in (APPLY, CHECK):
+        for file in sorted(paths.audit_dir.glob(f"shell_audit_{beginning}*.jsonl")):
+            run = Evidence(file)
+            if {f"ghost apply {paths.session_id}", check_question(paths.session_id)} & _questions(run):
+                yield run
+
+
+def _needs_entry(run: Evidence) -> bool:
+    """Return whether a run checked a fix, or a command of one ran."""
+    changes = [record for record in run.values() if record.get("classification") == RISKY]
+    return any(record.get("status") != "denied" for record in changes) or any(
+        question.endswith(CHECK_OPTION) for question in _questions(run)
+    )
+
+
+def _questions(run: Evidence) -> set[str]:
+    return {str(record.get("reasoning")).partition(NEEDS)[0] for record in run.values()}
+
+
+def _head(path: Path) -> Path:
+    return path.with_name(f"{path.name}.head")
+
+
+def _saved_head(path: Path) -> Head | None:
+    try:
+        return Head.from_dict(read_json(_head(path)))
+    except (FileNotFoundError, GhostError):
+        return None
