@@ -18,6 +18,7 @@ from ghost.agent.earlier_sessions import relied_on
 from ghost.cli.session_memory import shown
 from ghost.config import Settings
 from ghost.errors import RecordError
+from ghost.lab.scenario import SCENARIOS
 from ghost.mind import Finding, Finished, Hint, LongTermMemory, MemoryType, Step, open_store, remember
 from ghost.providers import embeddings
 from ghost.records import SystemClock
@@ -26,7 +27,10 @@ from tests.cli.ready_ghost import SIGNAL_AT, run_ghost
 SYMPTOM = "VMs in prod-subnet cannot reach the Redis cache on port 6379"
 
 
-def investigate(directory: Path, *more: str, lab: str = "blocked-port") -> tuple[dict, str]:
+CLOSED = 'priority = 200\ndirection = "Inbound"\naccess = "Deny"'
+
+
+def investigate(directory: Path, *more: str, lab: str = "blocked-port", status: int = 0) -> tuple[dict, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("GHOST_", "GEMINI_"))}
     result = run_ghost(
         *("investigate", "--lab", lab, "--json", *more),
@@ -35,7 +39,7 @@ def investigate(directory: Path, *more: str, lab: str = "blocked-port") -> tuple
         seconds=170,
         in_process=True,
     )
-    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.returncode == status, result.stderr[-3000:]
     return json.loads(result.stdout), result.stderr
 
 
@@ -144,7 +148,8 @@ def test_the_next_one_reads_the_fault_anew_and_takes_the_rest_from_the_records_o
     notes = {row["layer"]: row["note"] for row in report["coverage"]}
     assert f"(as of {first['generated'][:10]}, {old}_" in notes["vm_state"]
     assert "as of" not in notes["nsg_inbound"]
-    assert any(f"rests on records of {old}" in note and "--fresh" in note for note in report["advisories"])
+    limit = f"rests on records of {old}: another fault that came there since is not seen. "
+    assert any(limit in note and "--fresh" in note for note in report["advisories"])
     markdown = (directory / "audit" / f"ghost_rca_{own}.md").read_text()
     assert f" {old}_004 |" in markdown  # not as #004, which is another record of this session
     status, checks = verified(directory, own)
@@ -181,6 +186,23 @@ def test_records_are_checked_again_when_they_are_taken_up(
     audit.write_text(audit.read_text().replace("VM running", "VM stopped", 1))
     with pytest.raises(RecordError, match="do not hold"):
         relied_on(audit_dir, old, network)
+
+
+def test_where_the_remembered_cause_was_mended_all_is_read_as_without_memory(
+    untold: tuple[Path, dict, str], tmp_path: Path
+) -> None:
+    at = shutil.copytree(untold[0], tmp_path / "room")
+    scenario, mended = (SCENARIOS / "blocked-port.toml").read_text(), at / "blocked-port.toml"
+    mended.write_text(scenario.replace(CLOSED, CLOSED.replace("Deny", "Allow")))
+    report, screen = investigate(at, "--read-only", lab=str(mended), status=3)
+    fresh, _ = investigate(at, "--fresh", "--read-only", lab=str(mended), status=3)
+    assert "It is not there as it was, so I go on without that session." in screen
+    assert verdict(report) == verdict(fresh)
+    assert (report["causes"], untold[1]["session_id"] in json.dumps(report)) == ([], False)
+    logs = [(at / "audit" / f"shell_audit_{each['session_id']}.jsonl").read_text() for each in (report, fresh)]
+    commands = [{json.loads(line)["command"] for line in log.splitlines()} for log in logs]
+    assert commands[0] == commands[1]
+    assert len(commands[1]) > len(untold[1]["evidence"])
 
 
 def test_a_cause_that_rests_on_no_record_is_not_tested_and_all_is_read_anew(tmp_path: Path) -> None:

@@ -289,8 +289,9 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
             notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(remaining)}")
     if evidence.earlier is not None:
         notes.append(
-            f"The fault was read anew; what is marked (as of ...) rests on records of {evidence.earlier.session_id}. "
-            "To read all of it now: ghost investigate --fresh with the same symptom."
+            f"The fault was read anew. What is marked (as of ...) rests on records of {evidence.earlier.session_id}: "
+            "another fault that came there since is not seen. To read all now: ghost investigate --fresh with the same "
+            "symptom."
         )
     if bounds := (session.completion or {}).get("confidence_bounds"):
         notes.append(f"The confidence was lowered: {'; '.join(bounds)}.")
