@@ -79,19 +79,23 @@ class SearchPromises(Opened):
         store.apply(Changes(memories=[*memories, memory("rare", "gateway firmware region")]))
         assert store.keyword_ids("gateway timeout firmware", 3)[0] == "rare"
 
-    def test_memories_with_a_word_that_few_hold_are_told_apart(self, store: MemoryStore):
+    def test_how_rare_the_words_of_a_query_are_and_whose_text_holds_them(self, store: MemoryStore):
         memories = [memory(f"m{n}", "gateway timeout in region west of 10.0.0.1") for n in range(60)]
-        rare = [memory("rare", "gateway with new firmwares"), memory("name", "gateway web-7 at 10.0.0.17")]
+        rare = [memory("rare", "gateway with new firmwares", tags=("timeout",)), memory("name", "web-7 at 10.0.0.17")]
         store.apply(Changes(memories=[*memories, *rare]))
-        ids = [f"m{n}" for n in range(60)] + ["rare", "name", "gone"]
-        asked = {
-            "gateway firmware": {"rare"},
-            "timeout of the gateway": set(),
-            "is web-7 at 10.0.0.1": {"name"},
-            "": set(),
+        words = store.rarer_words("is firmware of the gateway web-7 at 10.0.0.17 cake", ["m1", "rare", "name", "gone"])
+        assert {word.term: (word.count, set(word.holders)) for word in words} == {
+            "firmware": (1, {"rare"}),
+            "gateway": (61, {"m1", "rare"}),
+            "web-7": (1, {"name"}),
+            "10.0.0.17": (1, {"name"}),
+            "cake": (0, set()),
         }
-        assert {query: store.with_rare_word(query, ids) for query in asked} == asked
-        assert store.with_rare_word("firmware", ["m1"]) == store.with_rare_word("firmware", []) == set()
+        rarity = {word.term: word.rarity for word in words}
+        assert 0 < rarity["gateway"] < rarity["firmware"] == rarity["web-7"] < rarity["cake"]
+        (tagged,) = store.rarer_words("timeout", ["m1", "rare"])
+        assert tagged.holders == {"m1"}, "a tag is no text"
+        assert store.rarer_words("", ["m1"]) == []
 
     def test_a_filter_loses_nothing_that_words_find(self, store: MemoryStore):
         memories = [memory(f"m{n}", "timeout", created_at=float(n), tags=("x",) * (n % 50 == 0)) for n in range(200)]

@@ -135,8 +135,18 @@ def test_a_search_for_what_no_memory_is_about_finds_nothing(ltm: LongTermMemory)
     assert ltm.search("recipe for lasagne, and a red wine", 10) == []
     ltm.keep([memory(f"m{n}", f"{NOTES['mtu']} in region {n}") for n in range(60)])
     assert ltm.search("chocolate cake in that region", 10) == []  # a word that many hold is a chance match
-    ltm.upsert_memory(memory("party", "In the server room the team keeps coffee, plates, a kettle and chocolate"))
-    assert [hit.memory.id for hit in ltm.search("chocolate cake in that region", 10)] == ["party"]
+    ltm.upsert_memory(memory("party", "In the server room Jonas keeps coffee, plates, a kettle and chocolate"))
+    assert ltm.search("how do I bake a chocolate cake", 10) == []  # one word of three
+    for asked in ("coffee and chocolate for the visitors of today", "what does Jonas look after these days, and why"):
+        assert [hit.memory.id for hit in ltm.search(asked, 10)] == ["party"], asked
+
+
+def test_a_tag_is_no_word_of_the_text(ltm: LongTermMemory) -> None:
+    tags = ("told", "change")
+    ltm.keep([memory(f"m{n}", f"Ana moved shop-vm{n} to 10.4.0.{n}", tags=tags) for n in range(9)])
+    assert ltm.search("a change of the weather", 10) == []
+    ltm.upsert_memory(memory("done", "The change of the partner's weather feed is finished", tags=tags))
+    assert [hit.memory.id for hit in ltm.search("a change of the weather", 10)] == ["done"]
 
 
 def test_chance_is_measured_once_for_each_space_and_kept(ltm: LongTermMemory, clock: FixedClock) -> None:

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from ghost.mind import keywords
 from ghost.mind.memory_rows import MemoryRows
 from ghost.mind.sqlite_file import WORDS
-from ghost.mind.store import Filter
+from ghost.mind.store import Filter, HeldWord
 
 _MEMORY = """
 CREATE TABLE memory (
-    place INTEGER PRIMARY KEY, id TEXT NOT NULL, type TEXT NOT NULL, created_at REAL NOT NULL, content TEXT, tags TEXT
+    place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, type TEXT NOT NULL, created_at REAL NOT NULL, content TEXT,
+    tags TEXT
 );
 """
 
@@ -37,10 +38,10 @@ class WordsInMemory:
             self._bring_up_to_date(connection)
             return keywords.search(self._index, query, limit, where)
 
-    def with_rare_word(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]:
+    def rarer_words(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> list[HeldWord]:
         with self._lock:
             self._bring_up_to_date(connection)
-            return keywords.with_rare_word(self._index, query, ids)
+            return keywords.rarer_words(self._index, query, ids)
 
     def close(self) -> None:
         with self._lock:

@@ -8,21 +8,20 @@ memories.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from ghost.mind.store import Filter
+from ghost.mind.store import Filter, HeldWord
 
 _TERM = re.compile(r"\w+(?:[-./:_@]\w+)*")
 _MAX_TERMS = 24
 _MAX_LETTERS = 64
 COMMON = 3000
 """Number of memories from which a term is common."""
-RARE = 50
-"""Number of memories below which a term is rare: a memory that holds it is no chance match."""
 _BUDGET = 9000
 """Maximum matches of rarer terms ranked per query."""
 _SELECTIVE_ROWS = 400
@@ -81,11 +80,24 @@ def search(connection: sqlite3.Connection, query: str, limit: int, where: Filter
     return found[:limit]
 
 
-def with_rare_word(connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]:
-    """Return those of `ids` that hold a rare term of the query."""
-    rare = [term for term in terms_of(query) if 0 < _matches(connection, term, RARE) < RARE] if ids else []
-    rows = connection.execute(_MATCHING, (" OR ".join(map(_quoted, rare)),)) if rare else ()
-    return set(ids).intersection(name for (name,) in rows)
+def rarer_words(connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> list[HeldWord]:
+    """Return the terms of the query that are not common, with those of `ids` whose content holds them."""
+    asked = "SELECT place, id FROM memory WHERE id IN (SELECT value FROM json_each(?))"
+    names = dict(connection.execute(asked, (json.dumps(list(ids)),)).fetchall())
+    (total,) = connection.execute("SELECT coalesce(max(place), 0) FROM memory").fetchone()
+    found = list[HeldWord]()
+    for term in terms_of(query):
+        sql = "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?"
+        places = {place for (place,) in connection.execute(sql, (f"content : {_quoted(term)}", COMMON))}
+        if len(places) < COMMON:
+            holders = frozenset(name for place, name in names.items() if place in places)
+            found.append(HeldWord(term, len(places), rarity(total, len(places)), holders))
+    return found
+
+
+def rarity(total: int, count: int) -> float:
+    """Return BM25's inverse document frequency; `total` may be too high, as the highest row number is."""
+    return math.log(1 + (max(total, count) - count + 0.5) / (count + 0.5))
 
 
 def _by_frequency(connection: sqlite3.Connection, terms: list[str]) -> tuple[list[str], list[str]]:
@@ -104,10 +116,10 @@ def _quoted(term: str) -> str:
     return f'"{term}"'
 
 
-def _matches(connection: sqlite3.Connection, term: str, most: int = COMMON) -> int:
-    """Return how many memories contain the term; counting stops at `most`."""
+def _matches(connection: sqlite3.Connection, term: str) -> int:
+    """Return how many memories contain the term; counting stops at `COMMON`."""
     sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
-    (count,) = connection.execute(sql, (_quoted(term), most)).fetchone()
+    (count,) = connection.execute(sql, (_quoted(term), COMMON)).fetchone()
     return int(count)
 
 

@@ -3,7 +3,7 @@
 Search combines keywords and embeddings by reciprocal rank fusion: a memory scores the sum of 1 / (5 + rank) over the
 lists that contain it (Cormack, Clarke and Buettcher, SIGIR 2009). The embedding rank counts only by the share of
 similarity above chance: among thousands of memories some are always similar by chance and would outrank keyword
-matches. A memory that is no more similar than chance, and holds no rare word of the query, is not returned at all.
+matches. What is close neither by words and meaning together (`CLOSE`) nor by a name is not returned at all.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 
 from ghost.errors import StoreError
 from ghost.mind.data_model import Memory, MemoryType
+from ghost.mind.facts_in_text import Mentions, mentions
 from ghost.mind.similarity_floor import MEASURE, measured_floor
-from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
+from ghost.mind.store import EVERYTHING, Changes, Filter, HeldWord, MemoryStore
 from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
 
@@ -28,6 +29,11 @@ RANK_CONSTANT = 5
 """Small, since few results are requested: the top of either list precedes the middle of both."""
 _DEPTH = 50
 """Entries of each list that are fused, at least three times the requested number."""
+CLOSE = 0.2
+"""What is close reaches this sum: the share that it holds of the query's words, by rarity, and its closeness.
+One word of three or more needs a similarity above chance: everyday words occur in every memory."""
+RARE_NAME = 50
+"""Number of memories below which a name that query and memory share is close by itself."""
 CATCH_UP_SECONDS = 2.0
 _FETCHED = 20
 """Memories that are read at a time while a search looks for close ones."""
@@ -171,15 +177,27 @@ class LongTermMemory:
             scores,
             key=lambda name: (-scores[name], word_ranks.get(name, inf), vector_ranks.get(name, inf)),
         )
-        rare = self.store.with_rare_word(query, [name for name in words if name not in nearest])
+        weighed = self.store.rarer_words(query, best)
+        asked = mentions(query)
         for start in range(0, len(best), _FETCHED):
             found = self.store.get(names := best[start : start + _FETCHED])
             for memory in (found[name] for name in names if name in found):
                 similarity = nearest.get(memory.id, self._similarity(vector, memory))
-                # By words alone where it has no embedding yet.
-                if similarity is None or similarity > self.floor or memory.id in rare:
+                # By words alone where it has no embedding yet, or where the query has only common ones.
+                by_words = similarity is None or (not weighed and memory.id in word_ranks)
+                if by_words or self._is_close(asked, memory, similarity or 0.0, weighed):
                     ranks = word_ranks.get(memory.id), vector_ranks.get(memory.id)
                     yield Hit(memory, scores[memory.id], *ranks, similarity)
+
+    def _is_close(self, asked: Mentions, memory: Memory, similarity: float, words: Sequence[HeldWord]) -> bool:
+        """Return whether a memory is no chance match. `words`: the query's, without common ones."""
+        held = [word for word in words if memory.id in word.holders]
+        closeness = self.closeness(similarity)
+        share = sum(word.rarity for word in held) / sum(word.rarity for word in words) if held else 0.0
+        if share + closeness >= CLOSE and (closeness > 0 or len(held) >= min(2, (len(words) + 1) // 2)):
+            return True
+        rare = {word.term for word in held if word.count < RARE_NAME}
+        return bool(rare) and not rare.isdisjoint(asked.shared_with(mentions(memory.content)))
 
     def _similarity(self, vector: Sequence[float], memory: Memory) -> float | None:
         if memory.embedding_model != self.embeddings.name or len(memory.embedding) != len(vector):

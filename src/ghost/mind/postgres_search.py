@@ -5,28 +5,30 @@ Rarer words are ranked by rarity; very common ones only fill the remaining resul
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Final
 
 import psycopg
 
-from ghost.mind.data_model import Memory
-from ghost.mind.keywords import COMMON, RARE, terms_of
+from ghost.mind.keywords import COMMON, rarity, terms_of
 from ghost.mind.postgres_connections import Row
-from ghost.mind.store import Filter
+from ghost.mind.store import Filter, HeldWord
 
 Connection = psycopg.Connection[Row]
 
 _WORD: Final = re.compile(r"[^\W_]+")
+_HOLDERS: Final = """
+SELECT id FROM memory WHERE id = ANY(%s) AND ts_filter(words, '{d}') @@ phraseto_tsquery('ghost.words', %s)
+"""
+"""Weight D is content; tags have A, but where an older Ghost wrote the memory."""
 _INDEXED_CHARACTERS: Final = 200_000
 """A tsvector holds at most 1 MB; further text is stored but not found by keywords."""
 
 
-def words_of(memory: Memory) -> str:
-    """Return the searchable part of a text, for `to_tsvector('ghost.words', ...)`."""
-    return _phrase(" ".join([memory.content[:_INDEXED_CHARACTERS], *memory.tags]))
+def words_of(text: str) -> str:
+    """Return the searchable part of a text, for `to_tsvector('ghost.words', ...)`; tags get the weight A."""
+    return _phrase(text[:_INDEXED_CHARACTERS])
 
 
 def conditions(where: Filter) -> tuple[str, list[object]]:
@@ -53,25 +55,33 @@ def search(connection: Connection, query: str, limit: int, where: Filter) -> lis
     phrases = _phrases(query)
     if limit <= 0 or not phrases:
         return []
-    [(total,)] = connection.execute("SELECT count(*) FROM memory").fetchall()
     counted = [(phrase, _matches(connection, phrase)) for phrase in phrases]
     rare = [(phrase, n) for phrase, n in counted if 0 < n < COMMON]
     common = [phrase for phrase, n in counted if n >= COMMON]
-    found = _ranked(connection, rare, int(total), limit, where) if rare else []
+    found = _ranked(connection, rare, limit, where) if rare else []
     if len(found) < limit and common:
         newest = _newest(connection, common, limit + len(found), where)
         found = list(dict.fromkeys(found + newest))
     return found[:limit]
 
 
-def with_rare_word(connection: Connection, query: str, ids: Sequence[str]) -> set[str]:
-    """Return those of `ids` that hold a rare phrase of the query."""
-    rare = [phrase for phrase in _phrases(query) if 0 < _matches(connection, phrase, RARE) < RARE] if ids else []
-    if not rare:
-        return set()
-    any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
-    sql = f"SELECT id FROM memory WHERE words @@ ({any_of})"  # noqa: S608
-    return set(ids).intersection(name for (name,) in connection.execute(sql.encode(), rare))
+def rarer_words(connection: Connection, query: str, ids: Sequence[str]) -> list[HeldWord]:
+    """Return the terms of the query that are not common, with those of `ids` whose content holds them."""
+    total = _total(connection)
+    found = list[HeldWord]()
+    for term in terms_of(query):
+        phrase = _phrase(term)
+        count = _matches(connection, phrase) if phrase else COMMON
+        if count < COMMON:
+            rows = connection.execute(_HOLDERS, (list(ids), phrase)) if count else ()
+            found.append(HeldWord(term, count, rarity(total, count), frozenset(name for (name,) in rows)))
+    return found
+
+
+def _total(connection: Connection) -> int:
+    """Return a number that memories do not exceed: counting a million takes half a second, and idf needs no more."""
+    [(highest,)] = connection.execute("SELECT coalesce(max(place), 0) FROM memory").fetchall()
+    return int(highest)
 
 
 def _phrases(query: str) -> list[str]:
@@ -83,23 +93,24 @@ def _phrase(text: str) -> str:
     return " ".join(_WORD.findall(text))
 
 
-def _matches(connection: Connection, phrase: str, most: int = COMMON) -> int:
-    """Return how many memories contain the phrase; counting stops at `most`."""
+def _matches(connection: Connection, phrase: str) -> int:
+    """Return how many memories contain the phrase; counting stops at `COMMON`."""
     query = (
         "SELECT count(*) FROM (SELECT 1 FROM memory WHERE words @@ phraseto_tsquery('ghost.words', %s) LIMIT %s) AS n"
     )
-    [(n,)] = connection.execute(query, (phrase, most)).fetchall()
+    [(n,)] = connection.execute(query, (phrase, COMMON)).fetchall()
     return int(n)
 
 
-def _ranked(
-    connection: Connection, rare: Sequence[tuple[str, int]], total: int, limit: int, where: Filter
-) -> list[str]:
-    """Rank by the sum over the phrases of rarity (BM25's idf) times relative frequency."""
+def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], limit: int, where: Filter) -> list[str]:
+    """Rank by the sum over the phrases of rarity (BM25's idf) times relative frequency, in tags as in content."""
     condition, values = conditions(where)
     any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
-    score = " + ".join(["%s * ts_rank(words, phraseto_tsquery('ghost.words', %s), 1)"] * len(rare))
-    weighed = [part for phrase, n in rare for part in (math.log(1 + (total - n + 0.5) / (n + 0.5)), phrase)]
+    score = " + ".join(
+        ["%s * ts_rank('{0.1, 0.1, 0.1, 0.1}', words, phraseto_tsquery('ghost.words', %s), 1)"] * len(rare)
+    )
+    total = _total(connection)
+    weighed = [part for phrase, n in rare for part in (rarity(total, n), phrase)]
     query = (
         f"SELECT id FROM memory WHERE words @@ ({any_of}) AND {condition} "  # noqa: S608
         f"ORDER BY {score} DESC, created_at DESC, id LIMIT %s"

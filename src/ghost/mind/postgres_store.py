@@ -25,7 +25,7 @@ from ghost.mind.jsonl import read_jsonl, write_jsonl
 from ghost.mind.postgres_connections import Connections, Row
 from ghost.mind.postgres_search import conditions, words_of
 from ghost.mind.record_validation import body_of, embedding_of, json_of, vector_of
-from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
+from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter, HeldWord
 from ghost.mind.vector_search import Floats
 
 Connection = psycopg.Connection[Row]
@@ -37,7 +37,8 @@ _LAYING_OUT: Final = 0x6768_6F73_75
 _FIELDS: Final = "id, type, created_at, last_access, importance, content, tags, metadata, space"
 _PUT: Final = """
 INSERT INTO memory (id, type, created_at, last_access, importance, content, tags, metadata, space, embedding, words)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::real[]::vector, to_tsvector('ghost.words', %s))
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::real[]::vector,
+    to_tsvector('ghost.words', %s) || setweight(to_tsvector('ghost.words', %s), 'A'))
 ON CONFLICT (id) DO UPDATE SET (type, created_at, last_access, importance, content, tags, metadata, space, embedding,
     words) = (excluded.type, excluded.created_at, excluded.last_access, excluded.importance, excluded.content,
     excluded.tags, excluded.metadata, excluded.space, excluded.embedding, excluded.words)
@@ -119,7 +120,8 @@ class PostgresStore:
             json_of(memory.metadata, f"the metadata of {memory.id!a}"),
             memory.embedding_model if vector is not None else "",
             None if vector is None else vector.tolist(),
-            words_of(memory),
+            words_of(memory.content),
+            words_of(" ".join(memory.tags)),
         )
 
     def _checked(self, memory: Memory) -> Floats | None:
@@ -214,9 +216,9 @@ class PostgresStore:
         with self._connections.reading() as connection:
             return postgres_search.search(connection, query, limit, where)
 
-    def with_rare_word(self, query: str, ids: Sequence[str]) -> set[str]:
+    def rarer_words(self, query: str, ids: Sequence[str]) -> list[HeldWord]:
         with self._connections.reading() as connection:
-            return postgres_search.with_rare_word(connection, query, ids)
+            return postgres_search.rarer_words(connection, query, ids)
 
     # --- the rest of the mind ---
 

@@ -27,7 +27,7 @@ from ghost.mind.memory_rows import MemoryRows
 from ghost.mind.record_validation import body_of, json_of, vector_of
 from ghost.mind.sqlite_connections import Connections
 from ghost.mind.sqlite_file import SCRUB_DUE, lay_out, make_private
-from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
+from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter, HeldWord
 from ghost.mind.vector_file import VectorFile
 from ghost.mind.vector_search import Floats, Rows, RowsInMemory, rows_of, unit_rows
 from ghost.mind.word_index import Words, WordsInFile
@@ -155,9 +155,9 @@ class SqliteStore:
         with self._connections.snapshot() as connection:
             return self._words.search(connection, query, limit, where)
 
-    def with_rare_word(self, query: str, ids: Sequence[str]) -> set[str]:
+    def rarer_words(self, query: str, ids: Sequence[str]) -> list[HeldWord]:
         with self._connections.snapshot() as connection:
-            return self._words.with_rare_word(connection, query, ids)
+            return self._words.rarer_words(connection, query, ids)
 
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:
         query_vector = vector_of(vector, self._rows.dim, "the vector that is looked for")

@@ -26,6 +26,20 @@ class Filter:
 
 EVERYTHING = Filter()
 
+
+@dataclass(frozen=True)
+class HeldWord:
+    """A word of a query."""
+
+    term: str
+    count: int
+    """Number of memories that hold it; 0 if none does."""
+    rarity: float
+    """BM25's idf: the more, the fewer hold it."""
+    holders: frozenset[str]
+    """Ids of those asked about whose text holds it; a tag is no text."""
+
+
 OPEN_QUERY = b'"status":"open"'
 """In the JSON of every open question, where stores keep them so: answered ones are many, and need not be read whole."""
 
@@ -71,8 +85,8 @@ class MemoryStore(Protocol):
         """Return ids by keyword relevance, best first. Any text is a query; without a usable word, no results."""
         ...
 
-    def with_rare_word(self, query: str, ids: Sequence[str]) -> set[str]:
-        """Return those of `ids` that hold a word of the query which fewer than `keywords.RARE` memories hold."""
+    def rarer_words(self, query: str, ids: Sequence[str]) -> list[HeldWord]:
+        """Return the words of the query that fewer than `keywords.COMMON` memories hold."""
         ...
 
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:

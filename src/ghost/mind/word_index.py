@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ghost.mind import keywords
-from ghost.mind.store import Filter
+from ghost.mind.store import Filter, HeldWord
 
 
 class Words(Protocol):
@@ -15,7 +15,7 @@ class Words(Protocol):
         """Return ids, best first. `connection`: a snapshot of the store's file."""
         ...
 
-    def with_rare_word(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]: ...
+    def rarer_words(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> list[HeldWord]: ...
 
     def close(self) -> None: ...
 
@@ -24,8 +24,8 @@ class WordsInFile:
     def search(self, connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
         return keywords.search(connection, query, limit, where)
 
-    def with_rare_word(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> set[str]:
-        return keywords.with_rare_word(connection, query, ids)
+    def rarer_words(self, connection: sqlite3.Connection, query: str, ids: Sequence[str]) -> list[HeldWord]:
+        return keywords.rarer_words(connection, query, ids)
 
     def close(self) -> None:
         pass

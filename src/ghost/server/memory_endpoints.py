@@ -64,9 +64,7 @@ class SearchResult(BaseModel):
     query: str
     mode: Mode
     count: int = Field(description="0: nothing is close.")
-    floor: float = Field(
-        description="The cosine that chance gives; less is returned for a rare word of the query alone."
-    )
+    floor: float = Field(description="The cosine that chance gives; less is returned for words of the query alone.")
     hits: list[Found] = Field(description="Best first.")
 
 
