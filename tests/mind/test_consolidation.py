@@ -7,11 +7,12 @@ import json
 import pytest
 
 from ghost.errors import ProviderError, StoreError
-from ghost.mind import Changes, Finding, Finished, Memory, MemoryType, recall, remember
+from ghost.mind import Changes, Finding, Finished, Memory, MemoryType, Stimulus, recall, remember
 from ghost.mind.consolidation import MAX_PER_RUN, Consolidation
 from ghost.mind.episodes import episode
-from ghost.mind.long_term_memory import LongTermMemory
+from ghost.mind.long_term_memory import SUPERSEDED, LongTermMemory
 from ghost.mind.retention import LEAST, may_merge
+from ghost.mind.told_facts import told_memories
 from ghost.providers.stub import StubEmbeddings
 from tests.mind.minds import DIM, START, SpeakingModel, SteppedClock, mind, open_sqlite, without_secrets
 
@@ -78,6 +79,73 @@ def recurring(room: Room) -> list[str]:
         room.add(incident("app-vm", 5432, NSG.format("app-subnet"), day="2026-03-09"), days=8, tags=("nsg", "b")),
         room.add(incident("job-vm", 5432, NSG.format("job-subnet"), day="2026-03-20"), days=19, tags=("nsg",)),
     ]
+
+
+def correct(room: Room, name: str, by: str) -> None:
+    old = room.all()[name]
+    room.ltm.upsert_memory(old.model_copy(update={"metadata": {**old.metadata, SUPERSEDED: by}}))
+
+
+# --- corrections ---
+
+
+def test_what_was_corrected_is_neither_merged_nor_summed_up(room):
+    told = {"metadata": {"session_id": None}}
+    old = room.add("Ana moved pay-db to 10.4.0.7", importance=0.9, **told)
+    other = room.add("Ana moved pay-db to 10.4.0.8", days=0.1, **told)
+    again = room.add("Ana moved pay-db to 10.4.0.7", days=0.2, **told)
+    correct(room, old, other)
+    correct(room, other, again)
+    ids = recurring(room)
+    correct(room, ids[1], "mem:right")
+    assert room.run().merged == 0
+    kept = room.all()
+    assert [kept[name].metadata.get(SUPERSEDED) for name in (old, other, again)] == [other, again, None]
+    (summary,) = room.summaries()
+    assert summary.metadata["sources"] == [ids[0], ids[2]]
+    assert "app-vm" not in summary.content
+
+
+def test_what_is_corrected_or_deleted_while_the_model_writes_stays_so(tmp_path):
+    class Slow(SpeakingModel):
+        def generate(self, *words, **named):
+            correct(room, ids[0], "mem:right")
+            room.ltm.forget([ids[1]])
+            return super().generate(*words, **named)
+
+    room = Room(tmp_path, Slow())
+    ids = recurring(room)
+    room.run()
+    assert room.all()[ids[0]].metadata[SUPERSEDED] == "mem:right"
+    assert ids[1] not in room.all()
+    room.store.close()
+
+
+def test_a_summary_of_what_was_corrected_is_last_until_it_is_written_anew_without_it(room):
+    ids = [
+        room.add(
+            incident(f"{vm}-vm", 5432, NSG.format(f"{vm}-subnet")),
+            days=day,
+            tags=("told",),
+            metadata={"values": {"db-vm|port": "5432"}},
+        )
+        for day, vm in enumerate(("web", "app", "job"))
+    ]
+    room.run()
+    (before,) = room.summaries()
+    stimulus = Stimulus(id="stim:1", source="cli", content="db-vm listens on port 5433", ts=START + DAY / 2)
+    room.store.apply(Changes(memories=told_memories([stimulus], room.ltm, START + 4 * DAY)))
+    assert SUPERSEDED in room.all()[ids[0]].metadata
+    assert SUPERSEDED not in room.all()[ids[1]].metadata
+    hits = room.ltm.search("db-nsg denies db-vm port", 10)
+    assert SUPERSEDED in next(hit for hit in hits if hit.memory.id == before.id).memory.metadata
+    new = room.add(incident("bat-vm", 5432, NSG.format("bat-subnet")), days=30)
+    room.run()
+    (after,) = room.summaries()
+    assert after.id == before.id
+    assert after.metadata["sources"] == [ids[1], ids[2], new]
+    assert "web-vm" not in after.content
+    assert SUPERSEDED not in after.metadata
 
 
 # --- summing up ---

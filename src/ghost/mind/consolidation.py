@@ -2,7 +2,8 @@
 memories.
 
 Visits memories oldest first from the end of the previous run and restarts after a week. Every step is a transaction and
-idempotent. Originals stay, with half their importance, below their summary.
+idempotent. Originals stay, with half their importance, below their summary. What a newer memory supersedes is neither
+merged nor summarised: it would be told as true again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from ghost.mind.data_model import Memory, MemoryType
 from ghost.mind.episodes import Episode, episode, network_of
-from ghost.mind.long_term_memory import LongTermMemory
+from ghost.mind.long_term_memory import SUPERSEDED, LongTermMemory
 from ghost.mind.retention import DAY, DUPLICATE_CLOSENESS, UNASKED_SECONDS, faded, may_merge, merged
 from ghost.mind.store import Changes, Filter
 from ghost.mind.summaries import SUMMARY, summarised, united
@@ -121,7 +122,7 @@ class Consolidation:
     def _consolidate(self, memory_id: str, now: float, report: Report) -> None:
         """Handle one memory: merge it with a duplicate, else summarise it with those of the same cause."""
         memory = self._store.get([memory_id]).get(memory_id)
-        if memory is None or not memory.embedding or memory.metadata.get("kind") == SUMMARY:
+        if memory is None or not memory.embedding or memory.metadata.get("kind") == SUMMARY or _is_superseded(memory):
             return
         near = self._neighbours(memory)
         duplicates = [
@@ -142,7 +143,9 @@ class Consolidation:
 
     def _neighbours(self, memory: Memory) -> list[tuple[Memory, float]]:
         near = self._ltm.vector_search(memory.embedding, NEIGHBOURS, Filter(types=frozenset({memory.type})))
-        return [(other, similarity) for other, similarity in near if other.id != memory.id]
+        return [
+            (other, similarity) for other, similarity in near if other.id != memory.id and not _is_superseded(other)
+        ]
 
     # --- merging ---
 
@@ -181,7 +184,8 @@ class Consolidation:
         if summary is None:
             return False
         ids = [str(source) for source in summary.metadata.get("sources", [])]
-        sources = [episode(memory) for memory in self._store.get(ids[-MAX_SOURCES:]).values()]
+        found = self._store.get(ids[-MAX_SOURCES:]).values()
+        sources = [episode(memory) for memory in found if not _is_superseded(memory)]
         if not sources or len(sources) >= MAX_SOURCES:
             return False
         if not all(_belongs(new, source) for source in sources[:MAX_COMPARED]):
@@ -193,14 +197,14 @@ class Consolidation:
         self, episodes: Sequence[Episode], new: Sequence[Episode], summary_id: str, before: Memory | None, now: float
     ) -> None:
         summary = self._ltm.prepare(summarised(episodes, summary_id, before, now, self._llm, self._redact))
+        as_now = self._store.get(
+            [each.memory.id for each in new]
+        ).values()  # corrected or deleted while the model wrote?
         originals = [
-            each.memory.model_copy(
-                update={
-                    "importance": each.memory.importance / 2,
-                    "metadata": {**each.memory.metadata, "summary": summary_id},
-                }
+            memory.model_copy(
+                update={"importance": memory.importance / 2, "metadata": {**memory.metadata, "summary": summary_id}}
             )
-            for each in new
+            for memory in as_now
         ]
         self._store.apply(Changes(memories=[summary, *originals]))
 
@@ -237,6 +241,10 @@ def _belongs(one: Episode, other: Episode) -> bool:
     if network_of(one.memory) != network_of(other.memory):
         return False
     return bool(one.resources & other.resources) and one.has_same_cause(other)
+
+
+def _is_superseded(memory: Memory) -> bool:
+    return SUPERSEDED in memory.metadata
 
 
 def _is_summed(each: Episode) -> bool:

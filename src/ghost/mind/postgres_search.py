@@ -79,7 +79,7 @@ def rarer_words(connection: Connection, query: str, ids: Sequence[str]) -> list[
 
 
 def _total(connection: Connection) -> int:
-    """Return a number that memories do not exceed: counting a million takes half a second, and idf needs no more."""
+    """Return a number that memories do not exceed: a count would read them all, and idf needs no more."""
     [(highest,)] = connection.execute("SELECT coalesce(max(place), 0) FROM memory").fetchall()
     return int(highest)
 

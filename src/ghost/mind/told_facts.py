@@ -107,8 +107,13 @@ def _with_superseded(memories: Sequence[Memory], ltm: LongTermMemory) -> list[Me
             pair = changed.get(name, others[name]), changed[memory.id]
             older, newer = sorted(pair, key=lambda each: each.created_at)
             if _is_superseded(older, newer):
-                metadata = {**older.metadata, SUPERSEDED: newer.id}
-                changed[older.id] = older.model_copy(update={"metadata": metadata})
+                # Its summary too, until consolidation writes that anew without it.
+                summaries = (
+                    ltm.store.get([str(older.metadata["summary"])]).values() if "summary" in older.metadata else ()
+                )
+                for each in (older, *summaries):
+                    metadata = {**each.metadata, SUPERSEDED: newer.id}
+                    changed[each.id] = each.model_copy(update={"metadata": metadata})
     return list(changed.values())
 
 
