@@ -12,6 +12,7 @@ from typing import Any
 from ghost.config import Settings
 from ghost.mind import Changes, Engine, Stimulus, Task, TaskSource
 from ghost.mind.sqlite_store import SqliteStore
+from ghost.providers import EmbeddingsProvider, TextKind
 from ghost.providers.stub import StubEmbeddings, StubLLM
 from ghost.shell import redact
 
@@ -71,6 +72,17 @@ class SpeakingModel:
         return [prompt for asked, prompt in self.asked if asked == name]
 
 
+class Lopsided(StubEmbeddings):
+    """All its cosines lie between 0.8 and 1, as those of a learnt model may."""
+
+    def __init__(self) -> None:
+        super().__init__(DIM)
+        self.name, self.dim = f"lopsided-{DIM + 1}", DIM + 1
+
+    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
+        return [[2.0, *vector] for vector in StubEmbeddings(DIM).embed(texts, kind)]
+
+
 class BreakableStore(SqliteStore):
     """While `broken`, a transaction fails after its memories, thoughts, tasks and questions were written."""
 
@@ -103,8 +115,9 @@ def settings(folder: Path, **given: Any) -> Settings:
     return Settings(**{"workspace": folder, "wm_half_life_seconds": 900.0, **given})
 
 
-def open_sqlite(folder: Path) -> BreakableStore:
-    return BreakableStore(folder / "ghost.sqlite3", StubEmbeddings(DIM).name, DIM)
+def open_sqlite(folder: Path, embeddings: EmbeddingsProvider | None = None) -> BreakableStore:
+    space = embeddings or StubEmbeddings(DIM)
+    return BreakableStore(folder / "ghost.sqlite3", space.name, space.dim)
 
 
 def mind(
@@ -113,13 +126,14 @@ def mind(
     clock: SteppedClock | None = None,
     sources: Sequence[TaskSource] = (),
     scraper: Any = None,
+    embeddings: EmbeddingsProvider | None = None,
     **given: Any,
 ) -> Engine:
     """An engine on the store in `folder`; a second one on the same folder is the mind after a restart."""
     return Engine(
-        open_sqlite(folder),
+        open_sqlite(folder, embeddings),
         llm or StubLLM(),
-        StubEmbeddings(DIM),
+        embeddings or StubEmbeddings(DIM),
         clock or SteppedClock(),
         without_secrets,
         settings(folder, **given),

@@ -11,7 +11,7 @@ from ghost.mind.grounding import sources_of
 from ghost.mind.thought_parsing import spoken
 from ghost.providers import Item
 from ghost.providers.stub import StubEmbeddings
-from tests.mind.minds import START, SpeakingModel, SteppedClock, keep, mind, stimulus
+from tests.mind.minds import START, Lopsided, SpeakingModel, SteppedClock, keep, mind, stimulus
 from tests.mind.mixed_stimuli import mixed
 
 ITEMS = [
@@ -94,6 +94,19 @@ def test_near_duplicates_of_a_day_are_not_kept(tmp_path):
     assert engine.cycle([stimulus("v1 waits", 5)]).thought is not None, "a day later it is news again"
 
 
+@pytest.mark.parametrize("embeddings", [None, Lopsided()])
+def test_of_its_own_thoughts_it_remembers_one_about_another_port_and_none_twice(tmp_path, embeddings):
+    clock = SteppedClock()
+    said = [f"#insight web-vm1 listens on port {port} since the patch" for port in (443, 443, 8443)]
+    engine = mind(tmp_path, SpeakingModel(said, [keep()] * 3), clock, embeddings=embeddings)
+    engine.cycle([stimulus("since the patch web-vm1 listens on port 443 and on port 8443")])
+    for _ in range(2):
+        clock.passes(90_000)
+        engine.cycle()
+    thoughts = [memory.content for memory in engine.store.memories() if "told" not in memory.tags]
+    assert thoughts == [said[0], said[2]]
+
+
 def test_of_many_mixed_stimuli_few_thoughts_are_near_duplicates_and_none_is_about_a_routine_success(tmp_path):
     clock = SteppedClock()
     engine = mind(tmp_path, clock=clock, wm_max_thoughts=10_000, wm_max_chars=10**7, wm_max_tokens=10**7)
@@ -113,8 +126,8 @@ def test_of_many_mixed_stimuli_few_thoughts_are_near_duplicates_and_none_is_abou
     assert kept >= {each.content for each in rows if each.source != "audit" and len(each.content.split()) > 3}
 
 
-def test_questions_about_two_machines_are_two():
-    held = DistinctThoughts([], StubEmbeddings(128))
+def test_questions_about_two_machines_are_two(tmp_path):
+    held = DistinctThoughts([], mind(tmp_path).ltm)
     engine_thought = spoken("#question Which port does vm-1 use? Needed: port.", str).content
     held.add(Thought(id="thought:1", content=engine_thought, ts=START))
     assert held.holds("#question Which ports does vm-1 use?", START)

@@ -15,6 +15,7 @@ from ghost.mind import Changes, Filter, LongTermMemory, MemoryType
 from ghost.mind.sqlite_store import SqliteStore
 from ghost.providers import TextKind
 from ghost.providers.stub import StubEmbeddings
+from tests.mind.minds import Lopsided
 from tests.mind.store_promises import memory, names
 
 NOTES = {
@@ -159,19 +160,9 @@ def test_chance_is_measured_once_for_each_space_and_kept(ltm: LongTermMemory, cl
     assert LongTermMemory(ltm.store, StubEmbeddings(384), clock).floor < measured
 
 
-class Lopsided(StubEmbeddings):
-    """All its cosines lie between 0.8 and 1, as those of a learnt model may."""
-
-    name = "lopsided-129"
-
-    def embed(self, texts: Sequence[str], kind: TextKind = "document") -> list[list[float]]:
-        return [[2.0, *vector] for vector in super().embed(texts, kind)]
-
-
 def test_in_a_space_where_all_texts_are_similar_nothing_is_close_either(tmp_path: Path, clock: FixedClock) -> None:
-    embeddings = Lopsided(128)
-    embeddings.dim = 128
-    store = SqliteStore(tmp_path / "other.sqlite3", embeddings.name, 129)
+    embeddings = Lopsided()
+    store = SqliteStore(tmp_path / "other.sqlite3", embeddings.name, embeddings.dim)
     made = LongTermMemory(store, embeddings, clock)
     made.keep([memory(name, text) for name, text in NOTES.items()])
     assert made.floor > 0.8

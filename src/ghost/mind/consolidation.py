@@ -197,14 +197,13 @@ class Consolidation:
         self, episodes: Sequence[Episode], new: Sequence[Episode], summary_id: str, before: Memory | None, now: float
     ) -> None:
         summary = self._ltm.prepare(summarised(episodes, summary_id, before, now, self._llm, self._redact))
-        as_now = self._store.get(
-            [each.memory.id for each in new]
-        ).values()  # corrected or deleted while the model wrote?
         originals = [
             memory.model_copy(
                 update={"importance": memory.importance / 2, "metadata": {**memory.metadata, "summary": summary_id}}
             )
-            for memory in as_now
+            for memory in self._store.get(
+                [each.memory.id for each in new]
+            ).values()  # as they are after the model wrote
         ]
         self._store.apply(Changes(memories=[summary, *originals]))
 

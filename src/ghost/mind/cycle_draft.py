@@ -12,9 +12,11 @@ from ghost.mind.counters import Counts
 from ghost.mind.data_model import Memory, SelfModel, Stimulus, Thought
 from ghost.mind.decisions import StoreDecision
 from ghost.mind.distinct_thoughts import DistinctThoughts
+from ghost.mind.episodes import is_duplicate
 from ghost.mind.grounding import sources_of
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.model_calls import Context, Thinking
+from ghost.mind.retention import DUPLICATE_CLOSENESS
 from ghost.mind.thought_parsing import ParsedThought, Redact
 from ghost.mind.told_facts import told_memories
 from ghost.mind.working_memory import WorkingMemory
@@ -27,8 +29,8 @@ ABOUT_CHARS = 2000
 MALFORMED = "the store decision was malformed each time"
 QUIET_MEMORIES = 8
 """Maximum memories stored from thoughts without new input."""
-SAME_MEMORY = 0.95
-"""Cosine similarity at which a thought without new input counts as known."""
+_NEAREST = 8
+"""Memories that a thought without new input is compared with: it may be known."""
 _BY_TAG = {"question": (0.6, 0.8), "plan": (0.5, 0.5), "insight": (0.5, 0.3)}
 """Default importance and uncertainty of a thought; a store decision overrides importance."""
 
@@ -74,7 +76,7 @@ class Drafting:
         self._clock = clock
         self._redact = redact
         self._quiet_memories = 0
-        self._distinct = DistinctThoughts(wm.view(wm.max_thoughts), ltm.embeddings)
+        self._distinct = DistinctThoughts(wm.view(wm.max_thoughts), ltm)
 
     def draft(self, self_model: SelfModel, stimuli: Sequence[Stimulus], named: Named) -> Draft:
         """Remember what is told, then ask the model for a thought and a store decision. Raises `ProviderError`,
@@ -174,9 +176,9 @@ class Drafting:
             )
         )
         if not stimuli:
-            nearest = self._store.vector_ids(memory.embedding, 1)
-            if nearest and nearest[0][1] >= SAME_MEMORY:
-                return None, f"{nearest[0][0]} holds this already"
+            for known, similarity in self._ltm.vector_search(memory.embedding, _NEAREST):
+                if self._ltm.closeness(similarity) >= DUPLICATE_CLOSENESS and is_duplicate(memory, known):
+                    return None, f"{known.id} holds this already"
         return memory, reason
 
 

@@ -1,7 +1,7 @@
 """Whether a thought is new: near-duplicates of the last day's thoughts are not kept.
 
 Two thoughts are near-duplicates if their words, without tags and stop words, overlap by `SAME_WORDS` (Jaccard), or by
-`NEAR_WORDS` with a cosine similarity of `NEAR`. Questions are compared as questions are: by names and words.
+`NEAR_WORDS` with the closeness of duplicates. Questions are compared as questions are: by names and words.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import numpy.typing as npt
 from ghost.mind.data_model import Thought
 from ghost.mind.facts_in_text import mentions
 from ghost.mind.keywords import stop_words
+from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.questions import is_same_question
-from ghost.mind.retention import DAY
-from ghost.providers import EmbeddingsProvider
+from ghost.mind.retention import DAY, DUPLICATE_CLOSENESS
 
 SAME_WORDS = 0.7
 NEAR_WORDS = 0.35
-NEAR = 0.85
 MAX_HELD = 2000
 _FRAME = re.compile(r"^#\w+\s+|\bNeeded:[^?]*$")
 
@@ -38,8 +37,8 @@ class _Held:
 
 
 class DistinctThoughts:
-    def __init__(self, thoughts: Iterable[Thought], embeddings: EmbeddingsProvider) -> None:
-        self._embeddings = embeddings
+    def __init__(self, thoughts: Iterable[Thought], ltm: LongTermMemory) -> None:
+        self._ltm = ltm
         self._held: deque[_Held] = deque(maxlen=MAX_HELD)
         for thought in thoughts:
             self.add(thought)
@@ -62,10 +61,11 @@ class DistinctThoughts:
         vector, *made = self._embedded([content, *(each.content for each in new)])
         for each, its_vector in zip(new, made, strict=True):
             each.vector = its_vector
-        return any(float(vector @ each.vector) >= NEAR for each in near if each.vector is not None)
+        cosines = [float(vector @ each.vector) for each in near if each.vector is not None]
+        return any(self._ltm.closeness(cosine) >= DUPLICATE_CLOSENESS for cosine in cosines)
 
     def _embedded(self, texts: list[str]) -> list[npt.NDArray[np.float32]]:
-        vectors = np.asarray(self._embeddings.embed(texts), dtype=np.float32)
+        vectors = np.asarray(self._ltm.embeddings.embed(texts), dtype=np.float32)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return list(vectors / np.where(norms > 0, norms, 1))
 

@@ -108,10 +108,7 @@ def _with_superseded(memories: Sequence[Memory], ltm: LongTermMemory) -> list[Me
             older, newer = sorted(pair, key=lambda each: each.created_at)
             if _is_superseded(older, newer):
                 # Its summary too, until consolidation writes that anew without it.
-                summaries = (
-                    ltm.store.get([str(older.metadata["summary"])]).values() if "summary" in older.metadata else ()
-                )
-                for each in (older, *summaries):
+                for each in (older, *ltm.store.get([str(older.metadata.get("summary"))]).values()):
                     metadata = {**each.metadata, SUPERSEDED: newer.id}
                     changed[each.id] = each.model_copy(update={"metadata": metadata})
     return list(changed.values())
