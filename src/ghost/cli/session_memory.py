@@ -109,8 +109,9 @@ class SessionMemory:
 
 
 def change_line(change: ResourceChange) -> str:
-    """One change: time, resource, what, source."""
+    """One change: time, or when it was told, resource, what, source."""
     time = datetime.fromtimestamp(change.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    time = f"told at {time}" if change.is_told_at else time
     what = one_line(visible(change.what), LONGEST_CHANGE)
     return f"{time}  {visible(change.resource)}  {what}  ({visible(change.source)})"
 

@@ -15,6 +15,7 @@ from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.retention import DAY
 from ghost.mind.store import Filter
 from ghost.mind.told_facts import CHANGE, TOLD
+from ghost.mind.told_times import moment_told
 
 CHANGES: Final = "changes"
 """In the metadata of an investigation's episode: its changes as rows."""
@@ -26,7 +27,7 @@ _CHANGED: Final = re.compile(r"(\S{1,200}?)(?: of \S{1,200})?\.?$")
 @dataclass(frozen=True)
 class ResourceChange:
     at: float
-    """Epoch seconds: when it was changed, or when somebody told of it."""
+    """Epoch seconds: when it was changed."""
     what: str
     audit_ids: str = ""
     resource: str = ""
@@ -34,6 +35,8 @@ class ResourceChange:
     source: str = ""
     """Who told it: `told by cli`, or `activity log, SESSION`."""
     memory_id: str = ""
+    is_told_at: bool = False
+    """True if `at` is when somebody told of it, in words that say no time."""
 
     def as_row(self) -> dict[str, Any]:
         row = asdict(self)
@@ -60,7 +63,7 @@ def changed_before(
             continue
         for change in _told(known, remembered.content) if told else _logged(known, names):
             resource = change.resource or next(iter(sorted(names & mentions(change.what).words)), "")
-            if resource and at - seconds <= change.at:
+            if resource and at - seconds <= change.at <= at + 1:
                 key = int(change.at), change.what
                 found[key] = replace(change, resource=resource, memory_id=remembered.id)
     return sorted(found.values(), key=lambda change: change.at, reverse=True)[:MAX_CHANGES]
@@ -72,7 +75,10 @@ def network_tag(network: str) -> str:
 
 
 def _told(known: Mapping[str, Any], content: str) -> Iterator[ResourceChange]:
-    yield ResourceChange(float(known.get("ts") or 0.0), content, source=f"told by {known.get('source') or 'somebody'}")
+    told_at = float(known.get("ts") or 0.0)
+    moment = moment_told(content, told_at)
+    source = f"told by {known.get('source') or 'somebody'}"
+    yield ResourceChange(told_at if moment is None else moment, content, source=source, is_told_at=moment is None)
 
 
 def _logged(known: Mapping[str, Any], names: Set[str]) -> Iterator[ResourceChange]:
