@@ -87,11 +87,11 @@ def rarer_words(connection: sqlite3.Connection, query: str, ids: Sequence[str]) 
     (total,) = connection.execute("SELECT coalesce(max(place), 0) FROM memory").fetchone()
     found = list[HeldWord]()
     for term in terms_of(query):
-        sql = "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?"
-        places = {place for (place,) in connection.execute(sql, (f"content : {_quoted(term)}", COMMON))}
-        if len(places) < COMMON:
-            holders = frozenset(name for place, name in names.items() if place in places)
-            found.append(HeldWord(term, len(places), rarity(total, len(places)), holders))
+        count = _matches(connection, term)
+        if count < COMMON:
+            rows = connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (f"content : {_quoted(term)}",))
+            holders = frozenset(names[place] for (place,) in rows if place in names)
+            found.append(HeldWord(term, count, rarity(total, count), holders))
     return found
 
 
