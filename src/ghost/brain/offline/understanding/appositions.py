@@ -119,3 +119,9 @@ def _is_service(name: str) -> bool:
 
 def is_name(mention: Mention) -> bool:
     return "." in mention.text and address_of(mention.text) is None
+
+
+def is_name_of(name: Mention, mention: Mention) -> bool:
+    """Return whether a name in DNS begins with what a mention is called: `search.shop.internal` and `search`."""
+    first = name.text.casefold().partition(".")[0]
+    return is_name(name) and first in {label.casefold() for label in mention.labels}

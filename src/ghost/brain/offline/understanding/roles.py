@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from ghost.brain.offline.understanding.appositions import is_name, with_appositions
+from ghost.brain.offline.understanding.appositions import is_name, is_name_of, with_appositions
 from ghost.brain.offline.understanding.end_mentions import NAMED, UNKNOWN, Mention, Mentioned
 from ghost.brain.offline.understanding.port_mentions import PortMention
 from ghost.brain.offline.understanding.role_rules import FIRST_MASK, MASK, pattern, rules, words
@@ -218,8 +218,13 @@ def _unmasked(text: str, mentions: Sequence[Mention]) -> str:
 
 
 def _with_port_elsewhere(mention: Mention, mentions: Sequence[Mention]) -> Mention:
-    """Return the mention with the port that another one of the same end has."""
-    others = (each for each in mentions if each.ports and each.addresses == mention.addresses)
+    """Return the mention with the port that another one of the same end has, or one by its name in DNS."""
+    others = (
+        each
+        for each in mentions
+        if each.ports
+        and (each.addresses == mention.addresses or is_name_of(each, mention) or is_name_of(mention, each))
+    )
     other = next(others, None) if mention.addresses and not mention.ports else None
     return replace(mention, ports=other.ports, protocol=other.protocol) if other else mention
 
@@ -271,6 +276,7 @@ def _by_pairs(sentence: str, mentions: Sequence[Mention], roles: dict[int, Role]
             source, destination = (ord(match[name]) - FIRST_MASK for name in ("s", "d"))
             if roles.get(source, "source") == "source" and roles.get(destination, "destination") == "destination":
                 both_one = mentions[source].owns_port and mentions[source].labels == mentions[destination].labels
+                both_one = both_one or is_name_of(mentions[destination], mentions[source])
                 if both_one or (source in roles and destination in roles) or mentions[destination].beyond == "laptop":
                     continue
                 if is_name(mentions[source]) or not (_may_send(mentions[source]) or mentions[destination].ports):
