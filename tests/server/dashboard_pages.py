@@ -32,24 +32,26 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Watch:
-    """What one page did. `allowed` are statuses of answers that the test provokes."""
+    """What one page did. With `quiet` the test provokes no refused request: one is a failure, too."""
 
+    quiet: bool = False
     said: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
     failed: list[str] = field(default_factory=list)
 
     def over(self, page: Page) -> None:
-        page.on("console", lambda message: self._console(message.type, message.text))
+        page.on("console", lambda message: self._console(message.type, message.text, message.location["url"]))
         page.on("pageerror", lambda error: self.failed.append(f"uncaught: {error}"))
         page.on("dialog", lambda dialog: (self.failed.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("popup", lambda popup: self.failed.append(f"popup: {popup.url}"))
         page.on("request", lambda request: self.hosts.add(urlsplit(request.url.removeprefix("blob:")).netloc))
 
-    def _console(self, kind: str, text: str) -> None:
+    def _console(self, kind: str, text: str, place: str) -> None:
         self.said.append(text)
-        # Chromium writes a line for every answer from 400 on and for every connection that is refused
-        if kind in ("error", "warning") and not text.startswith("Failed to load resource:"):
-            self.failed.append(f"console {kind}: {text}")
+        # Chromium writes a line for every answer from 400 on, and one with net:: where a server ended before its page
+        provoked = text.startswith("Failed to load resource: net::" if self.quiet else "Failed to load resource:")
+        if kind in ("error", "warning") and not provoked:
+            self.failed.append(f"console {kind}: {text} {place}")
 
 
 Open = Callable[..., Page]
@@ -61,12 +63,12 @@ def open_page(browser: Browser) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
     watched: list[tuple[Watch, str]] = []
 
-    def opened(live: Live, address: str = "", **given: Any) -> Page:
+    def opened(live: Live, address: str = "", *, quiet: bool = False, **given: Any) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "timezone_id": "UTC", **given})
         contexts.append(context)
         context.set_default_timeout(SECONDS * 1000)
         page = context.new_page()
-        watch = Watch()
+        watch = Watch(quiet)
         watch.over(page)
         watched.append((watch, f"localhost:{live.port}"))
         page.goto(f"{live.url}/ui{address}")
@@ -76,7 +78,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
     for context in contexts:
         context.close()
     for watch, host in watched:
-        assert watch.failed == []
+        assert not watch.failed, watch.failed
         assert watch.hosts <= {host}
 
 

@@ -210,9 +210,10 @@ def test_what_has_no_report_says_so(client: TestClient, root: Path) -> None:
 def test_a_damaged_session_still_shows_its_evidence(client: TestClient, root: Path) -> None:
     append(SessionPaths(root / "audit", SID).turns, {"turn": 1})
     append(SessionPaths(root / "audit", SID).shell_audit, command_record(SID, 1))
+    SessionPaths(root / "audit", SID).report_json.write_text("{}")
     (root / "audit" / f"ghost_session_{SID}.json").write_text("{")
     shown = client.get(f"/investigations/{SID}").json()
-    assert shown["investigation"]["state"] == "damaged"
+    assert (shown["investigation"]["state"], shown["investigation"]["has_report"]) == ("damaged", True)
     assert shown["evidence_count"] == 1
     assert shown["hypotheses"] == []
 

@@ -125,7 +125,7 @@ def create_app(
         lifespan=lambda _: _running(services, audit_watch),
     )
     api.state.services = services
-    routers = (*ROUTERS, dashboard_router(dashboard))
+    routers = (*ROUTERS, dashboard_router(dashboard, needs_token=bool(token)))
     for router in routers:
         api.include_router(router)
     for kind, handler in exception_handlers(lambda path: _methods(routers, path)).items():

@@ -36,23 +36,30 @@ class Page:
     media_type: str
     etag: str
 
+    @classmethod
+    def of(cls, content: bytes, name: str) -> Page:
+        return cls(content, _TYPES[Path(name).suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+
 
 def pages_of(folder: Path) -> dict[str, Page]:
     """Return the files below `folder` by their path; files without a web type are skipped."""
     found: dict[str, Page] = {}
     for path in sorted(folder.rglob("*")):
-        media_type = _TYPES.get(path.suffix)
-        if media_type and path.is_file() and not path.is_symlink():
-            content = path.read_bytes()
-            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[path.relative_to(folder).as_posix()] = Page(content, media_type, etag)
+        if path.suffix in _TYPES and path.is_file() and not path.is_symlink():
+            name = path.relative_to(folder).as_posix()
+            found[name] = Page.of(path.read_bytes(), name)
     return found
 
 
-def dashboard_router(folder: Path = FOLDER) -> APIRouter:
-    """Return the router: `/ui` and `/ui/` serve the index, whose files are at `/ui/...`; `/` redirects to `/ui`."""
+def dashboard_router(folder: Path = FOLDER, *, needs_token: bool = False) -> APIRouter:
+    """Return the router: `/ui` and `/ui/` serve the index, whose files are at `/ui/...`; `/` redirects to `/ui`.
+
+    With `needs_token` the index says so: its script asks for the token before it asks the API.
+    """
     router = APIRouter(include_in_schema=False)
     pages = pages_of(folder)
+    if needs_token and INDEX in pages:
+        pages[INDEX] = Page.of(pages[INDEX].content.replace(b"<html", b'<html data-token="required"', 1), INDEX)
 
     @router.get("/")
     async def root() -> Response:

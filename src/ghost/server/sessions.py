@@ -82,7 +82,7 @@ class Sessions:
             self._known = known
         for session_id in self.workspace.recorded_ids():
             if session_id not in found:
-                found[session_id] = _damaged(session_id)
+                found[session_id] = self._now(_damaged(session_id), running=False)
         return sorted(found.values(), key=lambda row: row.session_id, reverse=True)
 
     def find(self, session_id: str) -> tuple[Session | None, SessionPaths] | None:

@@ -35,8 +35,8 @@ const app = {
   say: (text, urgent = true) => announcer.say(text, urgent),
   title: (words) => showTitle(words),
 };
-const forever = new AbortController().signal;
 let locked = false;
+let away = new AbortController(); // aborted where the token is missing: then nothing is asked
 let leaving = new AbortController();
 let shown = { section: "", go: null };
 let title = "Ghost";
@@ -144,6 +144,7 @@ function lock(refused = "") {
   if (locked) return;
   locked = true;
   leaving.abort();
+  away.abort();
   shown = { section: "", go: null };
   following.stop("the token is missing");
   signOut.hidden = true;
@@ -157,6 +158,9 @@ api.addEventListener("locked", () => {
 
 async function begin() {
   locked = false;
+  away = new AbortController();
+  app.questions.follow(following, away.signal);
+  app.waiting.follow(following, away.signal);
   signOut.hidden = !api.token;
   const config = api.get("/config").then((config) => app.availability.learn(config.user_available)).catch(() => {});
   app.questions.read();
@@ -172,9 +176,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 addEventListener("hashchange", () => show(true));
-app.questions.follow(following, forever);
-app.waiting.follow(following, forever);
 following.addEventListener("gap", () => api.get("/config").then((config) => app.availability.learn(config.user_available)).catch(() => {}));
-begin();
+if (document.documentElement.dataset.token === "required" && !api.token) lock();
+else begin();
 // What every section is made of, while the server is there: then they can be looked through when it is not.
 setTimeout(() => { for (const [, load] of Object.values(SECTIONS)) load().catch(() => {}); }, 300);

@@ -1,5 +1,5 @@
 // Cards of what investigations wait for. Nothing here is focused or clicked by itself: no key approves, and a card that
-// has just moved takes no click.
+// has just moved takes no click. The buttons of a long card stay in view, and say how much of it is not.
 
 import { Problem, part } from "../api.js";
 import { chip, command, field, input } from "../controls.js";
@@ -44,8 +44,9 @@ function steady(list, say, signal) {
   let movedAt = -Infinity;
   const look = () => {
     const now = [...list.querySelectorAll(".answers")].map((row) => {
-      const { x, y } = row.getBoundingClientRect();
-      return `${row.closest("li").dataset.key} ${Math.round(x + scrollX)} ${Math.round(y + scrollY)}`;
+      const { x, bottom } = row.parentElement.getBoundingClientRect(); // the row itself stays in view when a person scrolls
+      sayWhatIsBelow(row);
+      return `${row.closest("li").dataset.key} ${Math.round(x + scrollX)} ${Math.round(bottom + scrollY)}`;
     }).join();
     if (now !== places) movedAt = performance.now();
     places = now;
@@ -67,6 +68,15 @@ function steady(list, say, signal) {
   const timer = setInterval(() => { if (list.childElementCount) look(); }, LOOK_MS);
   signal.addEventListener("abort", () => { clearInterval(timer); changes.disconnect(); });
   return look;
+}
+
+/** Above the buttons that stay at the bottom of the window: how many commands are not read to their end. */
+function sayWhatIsBelow(row) {
+  const { top } = row.getBoundingClientRect();
+  const commands = [...row.closest("li").querySelectorAll(".command")];
+  const below = commands.filter((each) => each.getBoundingClientRect().bottom > top).length;
+  const words = commands.length > 1 ? `${below} of ${commands.length} commands go on below.` : "The command goes on below.";
+  setText(row.querySelector(".below"), below ? words : "");
 }
 
 function card(waiting, app, changed) {
@@ -147,12 +157,14 @@ function choices(waiting, answer) {
     session: "Approve for the session", form: "Approve the form for the session" };
   const reason = field("Reason, if you deny (optional)", input({ maxlength: LONGEST }), { cls: "grow" });
   const button = (word) => h("button", { type: "button", listen: { click: () => answer(word, word === "deny" ? reason.control.value.trim() : "") } }, words[word] ?? textOf(word));
-  return [reason.element, h("div", { class: "row answers" }, waiting.answers.map(button))];
+  return [reason.element, answers(waiting.answers.map(button))];
 }
+
+const answers = (...buttons) => h("div", { class: "row answers" }, h("p", { class: "below hint" }), buttons);
 
 function inWords(_waiting, answer) {
   const words = field("Answer", h("textarea", { rows: "2", autocomplete: "off", maxlength: LONGEST }));
-  const form = h("form", { novalidate: true }, words.element, h("div", { class: "row answers" }, h("button", { type: "submit" }, "Answer")));
+  const form = h("form", { novalidate: true }, words.element, answers(h("button", { type: "submit" }, "Answer")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (words.control.value.trim()) {

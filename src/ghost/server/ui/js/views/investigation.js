@@ -73,7 +73,7 @@ export function show(place, app, route, signal) {
   const readReport = () => loaded(parts.cause.body, "Reading the report.", async () => {
     let report = null;
     try {
-      report = await app.api.get(`/investigations/${part(sessionId)}/report`, {}, signal);
+      if (!seen || seen.investigation.has_report) report = await app.api.get(`/investigations/${part(sessionId)}/report`, {}, signal);
     } catch (error) {
       if (!(error instanceof Problem && error.status === 404)) throw error;
     }
