@@ -82,6 +82,8 @@ def test_an_investigation_is_started_approved_and_read(lab: Live, open_page: Ope
         "RISKY exit 0", timeout=MINUTE
     )
     expect(page.locator(".root-cause")).to_contain_text("lost", timeout=MINUTE)
+    below_the_cause = page.locator(".report ~ section").filter(has=page.get_by_role("heading", name="Live"))
+    expect(below_the_cause).to_be_visible(timeout=MINUTE)
     expect(panel(page, "Path").get_by_role("img")).to_be_visible()
     frame = panel(page, "Captures").locator("iframe").content_frame
     expect(frame.locator("main")).to_contain_text("Rates and times at each end")

@@ -210,7 +210,7 @@ def _ended(case: Case, machines: tuple[str, ...], started: Row) -> Steps[list[Ro
         state = one_line(str(answers.get(task, _PENDING).get("state") or "pending"), 30)
         (answers[task],) = yield from run(
             case,
-            f"The capture at {names[task]} is running ({state}); I check again.",
+            f"The capture at {names[task]} was {state.lower()} when last asked; I check it again.",
             [Call("check_task", {"task_id": task, "hypothesis_ids": [LOST]})],
         )
     return [{"task_id": task, **answers.get(task, _PENDING)} for task in names]

@@ -84,6 +84,8 @@ export function keyed(parent, items, key, make, update = () => {}) {
   });
 }
 
+export const counted = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
+
 let made = 0;
 /** An id for `for`, `aria-describedby` and the like: never made of a text from outside. */
 export const newId = (word) => `${word}-${++made}`;

@@ -72,11 +72,13 @@ function steady(list, say, signal) {
 
 /** Above the buttons that stay at the bottom of the window: how many commands are not read to their end. */
 function sayWhatIsBelow(row) {
+  const said = row.querySelector(".below");
+  if (!said) return;
   const { top } = row.getBoundingClientRect();
   const commands = [...row.closest("li").querySelectorAll(".command")];
   const below = commands.filter((each) => each.getBoundingClientRect().bottom > top).length;
   const words = commands.length > 1 ? `${below} of ${commands.length} commands go on below.` : "The command goes on below.";
-  setText(row.querySelector(".below"), below ? words : "");
+  setText(said, below ? words : "");
 }
 
 function card(waiting, app, changed) {
@@ -157,14 +159,12 @@ function choices(waiting, answer) {
     session: "Approve for the session", form: "Approve the form for the session" };
   const reason = field("Reason, if you deny (optional)", input({ maxlength: LONGEST }), { cls: "grow" });
   const button = (word) => h("button", { type: "button", listen: { click: () => answer(word, word === "deny" ? reason.control.value.trim() : "") } }, words[word] ?? textOf(word));
-  return [reason.element, answers(waiting.answers.map(button))];
+  return [reason.element, h("div", { class: "row answers" }, h("p", { class: "below hint" }), waiting.answers.map(button))];
 }
-
-const answers = (...buttons) => h("div", { class: "row answers" }, h("p", { class: "below hint" }), buttons);
 
 function inWords(_waiting, answer) {
   const words = field("Answer", h("textarea", { rows: "2", autocomplete: "off", maxlength: LONGEST }));
-  const form = h("form", { novalidate: true }, words.element, answers(h("button", { type: "submit" }, "Answer")));
+  const form = h("form", { novalidate: true }, words.element, h("div", { class: "row answers" }, h("button", { type: "submit" }, "Answer")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (words.control.value.trim()) {

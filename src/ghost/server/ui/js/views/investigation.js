@@ -3,7 +3,7 @@
 
 import { Problem, part } from "../api.js";
 import { chip, panel } from "../controls.js";
-import { fill, h, listOf, outside, recordOf, setText, textOf } from "../dom.js";
+import { counted, fill, h, listOf, outside, recordOf, setText, textOf } from "../dom.js";
 import { empty, failure, loaded } from "../notices.js";
 import { soon, utc } from "../times.js";
 import { waitingCards } from "./approvals.js";
@@ -64,9 +64,10 @@ export function show(place, app, route, signal) {
       if (!evidence.element.isConnected) fill(parts.evidence.body, evidence.element);
       if (!once.report && changed("captures", found.captures)) fill(captured, captures(found.captures));
       live.render(now.state === "running");
+      if (now.state === "finished" && live.element.nextSibling !== parts.timeline.element) parts.timeline.element.before(live.element); // the cause is first
       steer();
       return h("p", { class: "faint" }, stateChip(now, orderOf(app.waiting.orders, sessionId)), " ", h("code", {}, sessionId), " ", [now.created_at && `${utc(now.created_at)} UTC`, now.network, now.brain,
-        `${now.turns} turns`].filter(Boolean).join(" · "));
+        counted(now.turns, "turn")].filter(Boolean).join(" · "));
     }, signal);
     await readReport();
   };

@@ -2,7 +2,7 @@
 // first; one of them where the address names it.
 
 import { chip, panel } from "../controls.js";
-import { fill, h, keyed, listOf, outside, setText, textOf } from "../dom.js";
+import { counted, fill, h, keyed, listOf, outside, setText, textOf } from "../dom.js";
 import { empty, failure, loaded } from "../notices.js";
 import { hashOf, shortened } from "../router.js";
 import { every, soon, utc } from "../times.js";
@@ -110,7 +110,7 @@ function row(app) {
       : failed ?? h("span", { class: "faint" }, SAID[state] ?? ""));
     fill(waits, steering(app, session, order), cleanups.map((title) => h("p", {}, chip("waits", "warn"), " ", outside(title))));
     fill(facts, session ? [h("code", {}, session.session_id), " ", [session.created_at && `${utc(session.created_at)} UTC`, textOf(session.network), textOf(session.brain),
-      `${session.turns} turns`, `${session.hypotheses} hypotheses`, session.has_report ? "report" : "no report"].filter(Boolean).join(" · ")]
+      counted(session.turns, "turn"), counted(session.hypotheses, "hypothesis", "hypotheses"), session.has_report ? "report" : "no report"].filter(Boolean).join(" · ")]
       : [order.lab ? `lab ${order.lab}` : "Azure", order.read_only ? "read only" : ""].filter(Boolean).join(" · "));
   };
   return made;
