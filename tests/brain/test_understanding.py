@@ -99,6 +99,14 @@ def test_the_flows_that_are_meant_are_understood(said: dict[str, Any]) -> None:
     assert calls <= 6
 
 
+def test_a_machine_and_its_name_in_dns_are_one_flow() -> None:
+    """What explains the one ends the search: guests are not read, and captures not taken, for the other."""
+    text = "orders cannot reach search, also known as search.retail.internal, on port 9200"
+    complaint, _, _ = understood(text, "hub-spoke")
+    (flow,) = complaint.flows
+    assert [candidate.destination.label for candidate in flow] == ["search", "search.retail.internal"]
+
+
 def test_options_win_over_words() -> None:
     options = StatedEnds("app-02", "10.50.3.8", 6380, "tcp")
     complaint, _, _ = understood("web-01 cannot reach db-01 on port 5432", "two-tier", options)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
 from ghost.brain.offline.complaint import Candidate, End, Kind, PortOrigin, StatedEnds
+from ghost.brain.offline.understanding.appositions import is_name, is_name_of
 from ghost.brain.offline.understanding.dns_complaints import name_expected, who_asks_what
 from ghost.brain.offline.understanding.end_mentions import UNKNOWN, Mention, Mentioned, mentions_in
 from ghost.brain.offline.understanding.equal_gates import likely_senders, one_of_each, port_by_rules
@@ -145,6 +146,8 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
             replace(m, ports=(options.port,), protocol=options.protocol, invalid_port="") for m in destinations
         )
         mentioned = replace(mentioned, ports=())
+    if not stated:
+        destinations += tuple(_names_beside(mentioned, sources, destinations))
     named = {label for mention in destinations for label in mention.labels}
     if not any(s.text.casefold() == d.text.casefold() for s in sources for d in destinations):
         sources = tuple(mention for mention in sources if not mention.labels or not mention.labels <= named)
@@ -155,6 +158,18 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
     found = [any(m.meanings or m.beyond or m.unread for m in ends) for ends in (stated_source, stated) if ends]
     sure = all(found) and (roles.sure or len(found) == 2 or (name_asked and not roles.is_long))
     return Understood(text, kind, sources, destinations, mentioned, protocol, clause, pairs, lost, sure)
+
+
+def _names_beside(
+    mentioned: Mentioned, sources: Sequence[Mention], destinations: Sequence[Mention]
+) -> Iterator[Mention]:
+    """Yield names in DNS of destinations that are told by the way: "search, also known as search.shop.internal"."""
+    for mention in mentioned.mentions:
+        of = next((each for each in destinations if is_name_of(mention, each) and not is_name(each)), None)
+        if of is not None and all(
+            mention.text.casefold() != each.text.casefold() for each in (*sources, *destinations)
+        ):
+            yield replace(mention, ports=mention.ports or of.ports, protocol=mention.protocol or of.protocol)
 
 
 def _is_name(mention: Mention) -> bool:
@@ -178,12 +193,18 @@ def stated_end(text: str, names: TenantNames) -> tuple[Mention, ...]:
 def candidates_of(told: Understood, network: Network) -> tuple[tuple[tuple[Candidate, ...], ...], bool]:
     """Return the candidates of each flow, and whether a source is known."""
     known = any(True for m in told.sources for _ in ways(m, network))
-    flows = [
-        tuple(_candidates(told, mention, service, network, known=known))
-        for mention in told.destinations
-        for service in services_of(told, mention, network)
-    ]
-    return tuple(dict.fromkeys(flow for flow in flows if flow))[:MAX_FLOWS], known
+    flows: dict[tuple[Mention, Service], tuple[Candidate, ...]] = {}
+    for mention in told.destinations:
+        for service in services_of(told, mention, network):
+            found = tuple(_candidates(told, mention, service, network, known=known))
+            by_name = next((m for m, same in flows if same == service and _one_by_name(m, mention)), mention)
+            flows[by_name, service] = flows.get((by_name, service), ()) + found
+    return tuple(dict.fromkeys(flow for flow in flows.values() if flow))[:MAX_FLOWS], known
+
+
+def _one_by_name(first: Mention, second: Mention) -> bool:
+    """Return whether one is the other's name in DNS: what fails by the one is not looked for by the other too."""
+    return is_name_of(first, second) or is_name_of(second, first)
 
 
 def _candidates(
