@@ -26,6 +26,7 @@ CHECK: Final = "check_"
 """Of those of checks by the schedule."""
 CHECK_OPTION: Final = " --check"
 
+FIELDS: Final = ("kind", "at", "session_id", "records", "outcome", "why")
 Kind = Literal["begun", "applied", "checked", "told"]
 Outcome = tuple[str, str]
 """`mended`, `not_mended` or `not_known`, and why."""
@@ -40,26 +41,27 @@ class FixLog:
     def append(self, kind: Kind, session_id: str, records: str, at: datetime, outcome: Outcome = ("", "")) -> None:
         """Put on record what became of a fix. `records`: the session of the commands."""
         log = ChainedLog(self._path)
-        told = {"outcome": outcome[0], "why": outcome[1]} if any(outcome) else {}
-        log.append({"kind": kind, "at": isoformat(at), "session_id": session_id, "records": records, **told})
+        values = (kind, isoformat(at), session_id, records, *outcome)
+        log.append(dict(zip(FIELDS, values, strict=True)))
         write_json(_head(self._path), log.head.as_dict())
 
     def results(self) -> dict[str, list[dict[str, Any]]]:
         """Return what was applied and checked, by investigation."""
         found: dict[str, list[dict[str, Any]]] = {}
-        for record in self._records():
+        for record in _entries(self._path):
             if record["kind"] in ("applied", "checked"):
                 found.setdefault(str(record["session_id"]), []).append(record)
         return found
 
     def untold(self) -> list[dict[str, Any]]:
         """Return the last check of each investigation, where nobody was told of it."""
-        told = {record["records"] for record in self._records() if record["kind"] == "told"}
+        told = {record["records"] for record in _entries(self._path) if record["kind"] == "told"}
         last = (rows[-1] for rows in self.results().values())
         return [record for record in last if record["kind"] == "checked" and record["records"] not in told]
 
-    def _records(self) -> list[dict[str, Any]]:
-        return read_valid_records(self._path)[0]
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    return [record for record in read_valid_records(path)[0] if record.keys() >= set(FIELDS)]
 
 
 # --- what a check says
@@ -118,35 +120,32 @@ def checked(network: Network, fix: Fix) -> Outcome:
 def fix_log_problems(paths: SessionPaths) -> tuple[str, list[str]] | None:
     """Return what the log holds of a session, and what is wrong; None where it need hold nothing.
 
-    Of an investigation each check and application, of one of these its own result.
+    The verdict of a check is made again from its reads.
     """
     workspace = Workspace(paths.audit_dir.parent)
     log, head = workspace.fix_checks, _saved_head(workspace.fix_checks)
-    runs = [run for run in _runs_of(paths) if _needs_entry(run)]
-    if not (runs or head is not None or log.exists()):
+    is_run = paths.session_id.startswith((APPLY, CHECK))
+    is_there = log.exists() or head is not None
+    runs = [run for run in _runs_of(paths, is_run=is_run) if _needs_entry(run)] if is_run or not is_there else []
+    if not (runs or is_there):
         return None
-    result = verify(log, head)
-    problems = [f"{log.name}: {problem}" for problem in result.errors]
-    records = read_valid_records(log)[0]
-    results = {record.get("records"): record for record in records if record.get("kind") in ("applied", "checked")}
-    begun = {record.get("records") for record in records}
+    problems = [f"{log.name}: {problem}" for problem in verify(log, head).errors]
+    records = [each for each in _entries(log) if paths.session_id in (each["records"], each["session_id"])]
+    results = [record for record in records if record["kind"] in ("applied", "checked")]
     for run in runs:
-        of = run.session_id
-        if of not in begun:
-            problems.append(f"{log.name} holds nothing of {of}, which ran: it was removed")
-        elif of in results and results[of]["kind"] == "checked":
-            problems += _verdict_problems(workspace, run, results[of])
-    own = [record for record in results.values() if paths.session_id in (record["records"], record["session_id"])]
-    if not (runs or own or problems):
+        if not records:
+            problems.append(f"{log.name} holds nothing of {run.session_id}, which ran: it was removed")
+        problems += [each for record in results if is_run for each in _verdict_problems(workspace, run, record)]
+    if not (runs or results or problems):
         return None
-    told = [f"{record['kind']}: {str(record['outcome']).replace('_', ' ')}" for record in own]
-    cut_off = [run.session_id for run in runs if run.session_id in begun and run.session_id not in results]
-    told += [f"{each} was cut off, or is running" for each in cut_off]
-    return "; ".join(told) or "nothing of it", problems
+    told = [f"{record['kind']}: {str(record['outcome']).replace('_', ' ')}" for record in results]
+    return "; ".join(told) or "no result: it was cut off, or is running", problems
 
 
 def _verdict_problems(workspace: Workspace, run: Evidence, stated: Mapping[str, Any]) -> Iterator[str]:
     """Yield where a check's records do not give its verdict."""
+    if stated["kind"] != "checked":
+        return
     try:
         session, _ = load_session(workspace.find(str(stated["session_id"])))
         fix = failing_traffic(session, Evidence(session.paths(workspace.root).shell_audit))
@@ -159,9 +158,9 @@ def _verdict_problems(workspace: Workspace, run: Evidence, stated: Mapping[str, 
         yield f"{run.session_id} is on record as {stated['outcome']}, and its reads say {found}"
 
 
-def _runs_of(paths: SessionPaths) -> Iterator[Evidence]:
+def _runs_of(paths: SessionPaths, *, is_run: bool) -> Iterator[Evidence]:
     """Yield the records of a check or an application, or of those of an investigation."""
-    if paths.session_id.startswith((APPLY, CHECK)):
+    if is_run:
         yield Evidence(paths.shell_audit)
         return
     for beginning in (APPLY, CHECK):

@@ -240,7 +240,8 @@ def _tell(watch: Watch, result: WatchResult, option: str) -> None:
         print(f"Asked whether it was intended: ghost answer {asked[0]} yes{option}")
     elif result.outcome == "drift":
         print("Nobody is asked: the path went back to what it was, or the same was told within a day.")
-    print(f"Check it: ghost audit verify {result.session_id}{option}")
+    if result.head is not None:  # of a run that ended early there is nothing to check
+        print(f"Check it: ghost audit verify {result.session_id}{option}")
 
 
 def _tell_limits(result: WatchResult) -> None:
