@@ -150,13 +150,13 @@ class Consolidation:
     # --- merging ---
 
     def _merge(self, memories: Sequence[Memory]) -> Memory:
-        summary_id, absorbed = merged(memories)
+        survivor, absorbed = merged(memories)
         summaries = united(memories, "summary")
         if summaries:
-            summary_id = summary_id.model_copy(update={"metadata": {**summary_id.metadata, "summary": summaries[0]}})
-        rewritten = [_with_source(summary, absorbed, summary_id.id) for summary in self._store.get(summaries).values()]
-        self._store.apply(Changes(memories=[summary_id, *rewritten], forgotten=absorbed))
-        return summary_id
+            survivor = survivor.model_copy(update={"metadata": {**survivor.metadata, "summary": summaries[0]}})
+        rewritten = [_with_source(summary, absorbed, survivor.id) for summary in self._store.get(summaries).values()]
+        self._store.apply(Changes(memories=[survivor, *rewritten], forgotten=absorbed))
+        return survivor
 
     # --- summing up ---
 
@@ -225,14 +225,14 @@ class Consolidation:
     # --- where it stands ---
 
     def _state(self) -> dict[str, Any]:
-        summary_id = self._store.preferences().get(_PREFERENCE)
+        kept = self._store.preferences().get(_PREFERENCE)
         state = {"at": 0.0, "swept_at": 0.0, "episodes": 0, "cursor": [0.0, ""], "complete": True}
-        return state | summary_id if isinstance(summary_id, dict) else state
+        return state | kept if isinstance(kept, dict) else state
 
     def _remember(self, state: dict[str, Any], now: float, report: Report) -> None:
         episodes = self._store.counts()[MemoryType.EPISODIC]
-        summary_id = {**state, "at": now, "episodes": episodes, "complete": report.complete}
-        self._store.apply(Changes(preferences={_PREFERENCE: summary_id}))
+        reached = {**state, "at": now, "episodes": episodes, "complete": report.complete}
+        self._store.apply(Changes(preferences={_PREFERENCE: reached}))
         self._answered = None
 
 
@@ -250,6 +250,6 @@ def _is_summed(each: Episode) -> bool:
     return "summary" in each.memory.metadata
 
 
-def _with_source(summary: Memory, absorbed: Sequence[str], summary_id: str) -> Memory:
-    sources = [summary_id if source in absorbed else source for source in summary.metadata.get("sources", [])]
+def _with_source(summary: Memory, absorbed: Sequence[str], survivor: str) -> Memory:
+    sources = [survivor if source in absorbed else source for source in summary.metadata.get("sources", [])]
     return summary.model_copy(update={"metadata": {**summary.metadata, "sources": list(dict.fromkeys(sources))}})

@@ -182,13 +182,13 @@ class Engine:
             if best is None:
                 return None
             fit = self.attention.goal_fit(best.id)
-            admitted_stimuli = self.attention.next_task()
+            taken = self.attention.next_task()
             try:
-                self.store.apply(Changes(tasks=[admitted_stimuli] if admitted_stimuli else []))
+                self.store.apply(Changes(tasks=[taken] if taken else []))
             except StoreError:
                 self.attention.add_or_update(best, fit)
                 raise
-            return admitted_stimuli
+            return taken
 
     # --- cycles ---
 
@@ -359,9 +359,9 @@ class Engine:
             self.wm.add(draft.thought)
             self._counts.add("thoughts")
             self._tell(Kind.THOUGHT, **draft.thought.model_dump(mode="json"))
-            self._redacted_thoughts(draft, draft.thought)
+            self._tell_whether_stored(draft, draft.thought)
 
-    def _redacted_thoughts(self, draft: Draft, thought: Thought) -> None:
+    def _tell_whether_stored(self, draft: Draft, thought: Thought) -> None:
         self._counts.add("memories_stored" if draft.stored else "memories_refused")
         if draft.stored is not None:
             memory = draft.stored.model_dump(mode="json", include=_SHOWN)
