@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import inf, sqrt
 from pathlib import Path
@@ -179,25 +180,33 @@ class LongTermMemory:
         )
         weighed = self.store.rarer_words(query, best)
         asked = mentions(query)
+        only_common = word_ranks if not weighed else ()
+        farthest = min(nearest.values(), default=0.0)
+        best = [  # what cannot be close need not be read
+            name
+            for name in best
+            if name in only_common or self._is_close(name, self.closeness(nearest.get(name, farthest)), weighed, bool)
+        ]
         for start in range(0, len(best), _FETCHED):
             found = self.store.get(names := best[start : start + _FETCHED])
             for memory in (found[name] for name in names if name in found):
                 similarity = nearest.get(memory.id, self._similarity(vector, memory))
-                # By words alone where it has no embedding yet, or where the query has only common ones.
-                by_words = similarity is None or (not weighed and memory.id in word_ranks)
-                if by_words or self._is_close(asked, memory, similarity or 0.0, weighed):
+                closeness, said = self.closeness(similarity or 0.0), partial(_is_named, asked, memory)
+                if memory.id in only_common or self._is_close(memory.id, closeness, weighed, said):
                     ranks = word_ranks.get(memory.id), vector_ranks.get(memory.id)
                     yield Hit(memory, scores[memory.id], *ranks, similarity)
 
-    def _is_close(self, asked: Mentions, memory: Memory, similarity: float, words: Sequence[HeldWord]) -> bool:
-        """Return whether a memory is no chance match. `words`: the query's, without common ones."""
-        held = [word for word in words if memory.id in word.holders]
-        closeness = self.closeness(similarity)
+    def _is_close(
+        self, name: str, closeness: float, words: Sequence[HeldWord], is_named: Callable[[set[str]], bool]
+    ) -> bool:
+        """Return whether a memory is no chance match. `words`: the query's, without common ones; `is_named`: whether
+        one of these rare words is a name that query and memory share.
+        """
+        held = [word for word in words if name in word.holders]
         share = sum(word.rarity for word in held) / sum(word.rarity for word in words) if held else 0.0
         if share + closeness >= CLOSE and (closeness > 0 or len(held) >= min(2, (len(words) + 1) // 2)):
             return True
-        rare = {word.term for word in held if word.count < RARE_NAME}
-        return bool(rare) and not rare.isdisjoint(asked.shared_with(mentions(memory.content)))
+        return is_named({word.term for word in held if word.count < RARE_NAME})
 
     def _similarity(self, vector: Sequence[float], memory: Memory) -> float | None:
         if memory.embedding_model != self.embeddings.name or len(memory.embedding) != len(vector):
@@ -241,3 +250,7 @@ class LongTermMemory:
             self.store.set_embeddings(dict(zip(ids, vectors, strict=True)), of)
             done += len(memories)
         return done
+
+
+def _is_named(asked: Mentions, memory: Memory, words: set[str]) -> bool:
+    return bool(words) and not words.isdisjoint(asked.shared_with(mentions(memory.content)))
