@@ -126,6 +126,19 @@ def test_of_many_mixed_stimuli_few_thoughts_are_near_duplicates_and_none_is_abou
     assert kept >= {each.content for each in rows if each.source != "audit" and len(each.content.split()) > 3}
 
 
+def test_routine_successes_are_consumed_without_asking_the_model(tmp_path):
+    """A success whose words name something, as `activity-log` here, is no news either."""
+    text = "Investigation ghost_1 ran a command that ended with exit status 0: az monitor activity-log list (safe), record r"
+    routine = stimulus(text).model_copy(update={"source": "audit"})
+    model = SpeakingModel()
+    engine = mind(tmp_path, model)
+    assert engine.cycle([routine]).thought is None
+    assert model.asked == []
+    engine.cycle([routine.model_copy(update={"id": "stim:2"}), stimulus("pay-db moved to 10.4.0.9", 3)])
+    assert "exit status 0" not in model.prompts("SOC")[0]
+    assert engine.waiting() == 0
+
+
 def test_questions_about_two_machines_are_two(tmp_path):
     held = DistinctThoughts([], mind(tmp_path).ltm)
     engine_thought = spoken("#question Which port does vm-1 use? Needed: port.", str).content

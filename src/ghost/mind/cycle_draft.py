@@ -13,6 +13,7 @@ from ghost.mind.data_model import Memory, SelfModel, Stimulus, Thought
 from ghost.mind.decisions import StoreDecision
 from ghost.mind.distinct_thoughts import DistinctThoughts
 from ghost.mind.episodes import is_duplicate
+from ghost.mind.facts_in_text import is_routine
 from ghost.mind.grounding import sources_of
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.model_calls import Context, Thinking
@@ -84,7 +85,10 @@ class Drafting:
         """
         now = self._clock.now().timestamp()
         told = told_memories(stimuli, self._ltm, now)
-        context = self._context(self_model, stimuli, named)
+        news = _without_routine(stimuli)
+        if stimuli and not news:
+            return Draft(named, stimuli, told)
+        context = self._context(self_model, news, named)
         said = self._thinking.thought(context)
         if said is None:
             self._counts.add("thoughts_refused")
@@ -100,7 +104,7 @@ class Drafting:
         if malformed:
             self._counts.add("decisions_malformed", malformed)
         thought = self._thought(said, sources, decided, now)
-        stored, reason = self._memory(thought, decided, stimuli, now)
+        stored, reason = self._memory(thought, decided, news, now)
         return Draft(
             named,
             stimuli,
@@ -121,7 +125,7 @@ class Drafting:
         """Update what is known of earlier cycles after the draft was written."""
         if draft.thought is not None:
             self._distinct.add(draft.thought)
-        if draft.stimuli:
+        if _without_routine(draft.stimuli):
             self._quiet_memories = 0
         elif draft.stored is not None:
             self._quiet_memories += 1
@@ -185,6 +189,11 @@ class Drafting:
 def _rationale(context: Context) -> str:
     about = context.stimuli[0].content if context.stimuli else context.task.title if context.task else ""
     return f"Written while considering: {about[:300]}" if about else "Written without new input"
+
+
+def _without_routine(stimuli: Sequence[Stimulus]) -> list[Stimulus]:
+    """Return the stimuli that a thought may be about: a success that a record holds is none."""
+    return [stimulus for stimulus in stimuli if not is_routine(stimulus.source, stimulus.content)]
 
 
 def _provenance(thought: Thought, stimuli: Sequence[Stimulus]) -> dict[str, object]:
