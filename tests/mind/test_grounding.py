@@ -136,7 +136,7 @@ def test_routine_successes_are_consumed_without_asking_the_model(tmp_path):
     assert model.asked == []
     engine.cycle([routine.model_copy(update={"id": "stim:2"}), stimulus("pay-db moved to 10.4.0.9", 3)])
     assert "exit status 0" not in model.prompts("SOC")[0]
-    assert engine.waiting() == 0
+    assert engine.waiting == 0
 
 
 def test_questions_about_two_machines_are_two(tmp_path):
