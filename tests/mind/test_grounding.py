@@ -128,7 +128,7 @@ def test_of_many_mixed_stimuli_few_thoughts_are_near_duplicates_and_none_is_abou
 
 def test_routine_successes_are_consumed_without_asking_the_model(tmp_path):
     """A success whose words name something, as `activity-log` here, is no news either."""
-    text = "Investigation ghost_1 ran a command that ended with exit status 0: az monitor activity-log list (safe), record r"
+    text = "Investigation ghost_1 ran a command that ended with exit status 0: az monitor activity-log list (safe), r"
     routine = stimulus(text).model_copy(update={"source": "audit"})
     model = SpeakingModel()
     engine = mind(tmp_path, model)
