@@ -78,6 +78,13 @@ def rarer_words(connection: Connection, query: str, ids: Sequence[str]) -> list[
     return found
 
 
+def _read_tables(connection: Connection, *, allowed: bool) -> None:
+    """Let the planner read the whole table for the first matches, or not: it has no statistics of phrases, takes each for
+    frequent, and among a million memories spends seconds on a rare one.
+    """
+    connection.execute("SET LOCAL enable_seqscan = on" if allowed else "SET LOCAL enable_seqscan = off")
+
+
 def _total(connection: Connection) -> int:
     """Return a number that memories do not exceed: a count would read them all, and idf needs no more."""
     [(highest,)] = connection.execute("SELECT coalesce(max(place), 0) FROM memory").fetchall()
@@ -95,6 +102,7 @@ def _phrase(text: str) -> str:
 
 def _matches(connection: Connection, phrase: str) -> int:
     """Return how many memories contain the phrase; counting stops at `COMMON`."""
+    _read_tables(connection, allowed=" " not in phrase)
     query = (
         "SELECT count(*) FROM (SELECT 1 FROM memory WHERE words @@ phraseto_tsquery('ghost.words', %s) LIMIT %s) AS n"
     )
@@ -104,6 +112,7 @@ def _matches(connection: Connection, phrase: str) -> int:
 
 def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], limit: int, where: Filter) -> list[str]:
     """Rank by the sum over the phrases of rarity (BM25's idf) times relative frequency, in tags as in content."""
+    _read_tables(connection, allowed=False)
     condition, values = conditions(where)
     any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
     score = " + ".join(
@@ -121,6 +130,7 @@ def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], limit: int,
 
 def _newest(connection: Connection, common: Sequence[str], limit: int, where: Filter) -> list[str]:
     """Return memories with all of the phrases, then those with any; the newest of each first."""
+    _read_tables(connection, allowed=True)
     condition, values = conditions(where)
     found: dict[str, None] = {}
     for join in (" && ", " || "):
