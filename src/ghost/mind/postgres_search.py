@@ -79,8 +79,8 @@ def rarer_words(connection: Connection, query: str, ids: Sequence[str]) -> list[
 
 
 def _read_tables(connection: Connection, *, allowed: bool) -> None:
-    """Let the planner read the whole table for the first matches, or not: it has no statistics of phrases, takes each for
-    frequent, and among a million memories spends seconds on a rare one.
+    """Let the planner read the whole table for the first matches, or not: it has no statistics of phrases, takes each
+    for frequent, and among a million memories spends seconds on a rare one.
     """
     connection.execute("SET LOCAL enable_seqscan = on" if allowed else "SET LOCAL enable_seqscan = off")
 
