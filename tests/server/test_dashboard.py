@@ -174,7 +174,7 @@ def test_questions_are_answered_field_by_field(live: Live, open_page: Open) -> N
     expect(cards).to_have_count(2)
     kept = app.services.engine.interrupts.get("q:1")
     assert kept.metadata["fields"] == {"change_id": "CHG-1 = 10.2.0.0/16", "remark": "the night shift\nand: another"}
-    closed = panel(page, "Answered and expired")
+    closed = panel(page, "Closed questions")
     expect(closed).to_contain_text("CHG-1")
     expect(closed.locator(".closed").filter(has_text="Too late?")).to_contain_text("expired")
     cards.filter(has_text="circuit").get_by_label("Answer").fill("Since 03:05")
@@ -183,7 +183,7 @@ def test_questions_are_answered_field_by_field(live: Live, open_page: Open) -> N
     assert app.services.engine.interrupts.get("q:2").answer == "Since 03:05"
     cards.get_by_label("Answer").fill("I type")
     app.services.engine.interrupts.answer("q:4", "somebody was faster")
-    expect(cards).to_contain_text("it was answered elsewhere, or expired")
+    expect(cards).to_contain_text("it was answered elsewhere, withdrawn, or expired")
     cards.get_by_role("button").click()
     expect(cards.get_by_role("alert")).to_contain_text("answered already")
     assert app.services.engine.interrupts.get("q:4").status is QueryStatus.ANSWERED

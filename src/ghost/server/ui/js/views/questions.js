@@ -12,7 +12,7 @@ const LONGEST = 8000;
 
 export function show(place, app, _route, signal) {
   const open = panel("Open");
-  const closed = panel("Answered and expired");
+  const closed = panel("Closed questions");
   fill(place, h("h1", {}, "Questions"), open.element, closed.element);
 
   const list = h("ul", { class: "cards" });
@@ -52,7 +52,7 @@ export function show(place, app, _route, signal) {
 }
 
 function closedList(found) {
-  if (!found.interrupts.length) return empty("None yet.", "Answered and expired questions are listed here.");
+  if (!found.interrupts.length) return empty("None yet.", "Closed questions are listed here.");
   const rows = found.interrupts.map((each) => h("li", { class: "closed" },
     h("p", {}, each.status === "answered" ? chip("answered", "good") : chip(textOf(each.status), "plain"), " ",
       h("span", { class: "faint" }, moment(each.answered_ts ?? each.expires_ts)), " ", outside(each.question, { limit: 400 })),
