@@ -205,7 +205,9 @@ def test_a_drift_is_asked_about_and_is_a_task(make_app, root: Path, open_page: O
         expect(question).to_contain_text("new-block", timeout=MINUTE)
         app.services.engine.tend()
         page.get_by_role("link", name="Tasks").click()
-        expect(page.locator("li.task").filter(has_text="Watch w1 found a changed path")).to_have_count(1, timeout=MINUTE)
+        expect(page.locator("li.task").filter(has_text="Watch w1 found a changed path")).to_have_count(
+            1, timeout=MINUTE
+        )
         page.get_by_role("link", name="Questions").click()
         question.get_by_role("textbox").fill("yes, by change 4711")
         question.get_by_role("button").first.click()
