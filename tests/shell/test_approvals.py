@@ -365,6 +365,19 @@ def test_a_changed_file_of_approvals_is_found_and_covers_nothing(make: Make, tmp
     assert problems(tmp_path)
 
 
+def test_a_plan_covers_nothing_where_the_audit_no_longer_says_what_has_run(make: Make, tmp_path: Path) -> None:
+    shell = make(Person("approve"))
+    shell.approve_plan(["mytool 1", "mytool 2"], "why")
+    run(shell, "mytool 1")
+    del shell
+    audit = tmp_path / "audit" / "shell_audit_s1.jsonl"
+    original, head = audit.read_bytes(), audit.with_name(f"{audit.name}.head").read_bytes()
+    for content in (b"", original.replace(b'"s1_a001"', b"null"), None):
+        audit.unlink() if content is None else audit.write_bytes(content)
+        audit.with_name(f"{audit.name}.head").write_bytes(head)
+        assert run(make(Person("deny")), "mytool 1")["action"] == "user_denied", content
+
+
 def test_a_run_that_no_approval_covers_is_found(make: Make, tmp_path: Path) -> None:
     """A record of a run is compared with what was approved, also where both chains hold."""
     run(make(Person("deny")), "mytool 1")

@@ -1,7 +1,7 @@
 """Approvals of one session: what a person was shown and answered, in `approvals_{sid}.jsonl`, and what still covers.
 
 A session approval lasts as long as this process. A plan covers each of its commands once, after a resume those that
-have not begun: the audit says which have. A file that does not verify covers nothing.
+have not begun: the audit says which have. Where one of the two files does not verify, nothing is covered.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ghost.errors import RecordError
 from ghost.records import ChainedLog, Head, read_json, read_valid_records, verify
@@ -190,11 +190,9 @@ class ApprovalBook:
         if not self.path.exists():
             return []
         try:
-            result = verify(self.path, Head.from_dict(read_json(head_path(self.path))))
-            if not result.ok:
-                raise RecordError("; ".join(result.errors))
-            runs = read_valid_records(self._audit.path)[0]
-            plans = [r for r in read_valid_records(self.path)[0] if (r["kind"], r["answer"]) == ("plan", "approve")]
+            plans = [r for r in _verified(self.path) if (r["kind"], r["answer"]) == ("plan", "approve")]
+            has_runs = self._audit.path.exists() or self._audit.head_path.exists()
+            runs = _verified(self._audit.path) if has_runs else []
             begun = Counter((r.get("approval_id"), r.get("argv_sha256")) for r in runs)
             covered = [Covered(str(plan["id"]), "plan", Counter(map(str, plan["argv_sha256"]))) for plan in plans]
         except (RecordError, FileNotFoundError, KeyError, TypeError) as error:
@@ -203,6 +201,14 @@ class ApprovalBook:
         for one in covered:
             one.argv.subtract({argv: begun[one.approval_id, argv] for argv in one.argv})
         return covered
+
+
+def _verified(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a chain. Raises `RecordError`, or `FileNotFoundError`, where it does not verify."""
+    result = verify(path, Head.from_dict(read_json(head_path(path))))
+    if not result.ok:
+        raise RecordError("; ".join(result.errors))
+    return read_valid_records(path)[0]
 
 
 def approvals_path(directory: Path, session_id: str) -> Path:
