@@ -91,7 +91,10 @@ db-vm moved to 10.0.0.4:5432, web:443 to 8443
 the rule changes today at 22:00
 changed at 25:00, or on 2025-99-99
 this rule of monday-job was changed
+removed on 2025-12-24 at 10:00
+removed fr\u0131day, or two m\u0131nutes ago
 """
+"""The last with a Turkish i, which matches i where case does not count."""
 
 
 def test_a_told_change_was_made_when_the_words_say():

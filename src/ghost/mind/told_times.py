@@ -10,6 +10,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+_FLAGS: Final = re.IGNORECASE | re.ASCII
+"""ASCII: else `frıday` and `ſunday` match, and are no key of a table here."""
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAY: Final = rf"(?<![\w-])(?:{'|'.join(_WEEKDAYS)})(?![\w-])"
 _NUMBERS: Final = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
@@ -18,23 +20,21 @@ _ENDS: Final = {"morning": 12, "noon": 12, "afternoon": 18, "evening": 24, "nigh
 """Hours at which parts of the day end."""
 _WHOLE_DAY: Final = timedelta(hours=23, minutes=59)
 _TO_COME: Final = re.compile(
-    rf"\b(?:will|shall|going to|tomorrow|tonight|next (?:week|month|{_WEEKDAY})|from {_WEEKDAY} on)\b", re.IGNORECASE
+    rf"\b(?:will|shall|going to|tomorrow|tonight|next (?:week|month|{_WEEKDAY})|from {_WEEKDAY} on)\b", _FLAGS
 )
 _AGO: Final = re.compile(
-    rf"\b(?P<number>\d{{1,3}}|an?|half an|{'|'.join(_NUMBERS)}) (?P<unit>{'|'.join(_UNITS)})s? ago\b", re.IGNORECASE
+    rf"\b(?P<number>\d{{1,3}}|an?|half an|{'|'.join(_NUMBERS)}) (?P<unit>{'|'.join(_UNITS)})s? ago\b", _FLAGS
 )
-_DATE: Final = re.compile(
-    r"(?<![\w-])(?P<date>\d{4}-\d{2}-\d{2})(?:[t ](?P<clock>\d{2}:\d{2}))?(?![\d-])", re.IGNORECASE
-)
+_DATE: Final = re.compile(r"(?<![\w-])(?P<date>\d{4}-\d{2}-\d{2})(?:[t ](?P<clock>\d{2}:\d{2}))?(?![\d-])", _FLAGS)
 _DAY: Final = re.compile(
     rf"\b(?P<last>last )?(?P<day>today|this|yesterday|night|week|month|{_WEEKDAY})\b"
     rf"(?: (?P<part>{'|'.join(_ENDS)})\b)?",
-    re.IGNORECASE,
+    _FLAGS,
 )
 _CLOCK: Final = re.compile(
     r"(?<![\w.:/-])(?P<hour>\d{1,2})"
     r"(?::(?P<minute>[0-5]\d)(?::\d{2})?z?(?: ?(?P<half>[ap]m))?| ?(?P<hours>[ap]m))(?![\w:/])",
-    re.IGNORECASE,
+    _FLAGS,
 )
 
 
@@ -52,10 +52,10 @@ def moment_told(text: str, told_at: float) -> float | None:
     if clock is None:
         return None if ends is None else min(ends, now).timestamp()
     moment = (ends or now).replace(hour=0, minute=0, second=0, microsecond=0) + clock
-    if moment > now and "today" in text.lower():
+    if moment > now and (_dated(text) or "today" in text.lower()):
         return None
     if moment > now:  # the weekday of the week before, or the evening before
-        moment -= timedelta(days=7 if re.search(_WEEKDAY, text, re.IGNORECASE) else 1)
+        moment -= timedelta(days=7 if re.search(_WEEKDAY, text, _FLAGS) else 1)
     return moment.timestamp()
 
 
