@@ -255,6 +255,10 @@ def test_what_is_changed_or_removed_in_the_log_of_fixes_shows(desk: Callable[...
     assert is_sound("last")
     written(begun, result.replace("not_mended", "mended"))
     assert not is_sound(check), "its reads say otherwise"
+    assert not is_sound("last"), "its check's reads say otherwise"
+    never_ran = json.loads(result) | {"records": "check_20990101_000000", "outcome": "mended"}
+    written(begun, result, json.dumps(never_ran))
+    assert not is_sound("last"), "no check says so"
     for content in (whole.replace("not_mended", "mended"), f"{begun}\n", None):
         log.unlink()
         head.write_text(kept)

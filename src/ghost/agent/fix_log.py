@@ -15,9 +15,18 @@ from ghost.agent.fixes import Fix, Sender, failing_traffic, judged, with_changes
 from ghost.agent.network_reads import NEEDS
 from ghost.agent.session import SessionPaths, Workspace, load_session
 from ghost.agent.watches import network_of, reads_on_record
-from ghost.errors import GhostError
+from ghost.errors import GhostError, SessionError
 from ghost.net import Answer, Guest, Mend, Network, Read, collect, walk
-from ghost.records import ChainedLog, Head, isoformat, read_json, read_valid_records, verify, write_json
+from ghost.records import (
+    ChainedLog,
+    Head,
+    isoformat,
+    read_json,
+    read_valid_records,
+    valid_session_id,
+    verify,
+    write_json,
+)
 from ghost.shell import RISKY
 
 APPLY: Final = "apply_"
@@ -135,27 +144,32 @@ def fix_log_problems(paths: SessionPaths) -> tuple[str, list[str]] | None:
     for run in runs:
         if not records:
             problems.append(f"{log.name} holds nothing of {run.session_id}, which ran: it was removed")
-        problems += [each for record in results if is_run for each in _verdict_problems(workspace, run, record)]
+    decisive = [record for record in results if is_run or record["outcome"] == "mended"]
+    problems += [each for record in decisive for each in _verdict_problems(workspace, record)]
     if not (runs or results or problems):
         return None
     told = [f"{record['kind']}: {str(record['outcome']).replace('_', ' ')}" for record in results]
     return "; ".join(told) or "no result: it was cut off, or is running", problems
 
 
-def _verdict_problems(workspace: Workspace, run: Evidence, stated: Mapping[str, Any]) -> Iterator[str]:
+def _verdict_problems(workspace: Workspace, stated: Mapping[str, Any]) -> Iterator[str]:
     """Yield where a check's records do not give its verdict."""
     if stated["kind"] != "checked":
         return
+    of = str(stated["records"])
     try:
+        paths = SessionPaths(workspace.audit_dir, of)
+        if not valid_session_id(of) or not paths.shell_audit.exists():
+            raise SessionError("there are none")
         session, _ = load_session(workspace.find(str(stated["session_id"])))
         fix = failing_traffic(session, Evidence(session.paths(workspace.root).shell_audit))
-        reads = network_of(run, SessionPaths(workspace.audit_dir, run.session_id), reads_on_record(run))
-        found, _ = checked(_insides(fix, reads), fix)
+        run = Evidence(paths.shell_audit)
+        found, _ = checked(_insides(fix, network_of(run, paths, reads_on_record(run))), fix)
     except GhostError as error:
-        yield f"the verdict of {run.session_id} cannot be compared with its records: {error}"
+        yield f"the verdict of {of} cannot be compared with its records: {error}"
         return
     if found != stated["outcome"]:
-        yield f"{run.session_id} is on record as {stated['outcome']}, and its reads say {found}"
+        yield f"{of} is on record as {stated['outcome']}, and its reads say {found}"
 
 
 def _runs_of(paths: SessionPaths, *, is_run: bool) -> Iterator[Evidence]:
