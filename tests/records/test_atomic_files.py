@@ -80,6 +80,14 @@ def test_who_finds_a_server_at_work_is_told_of_its_queue(tmp_path):
             pass  # that server has ended
 
 
+def test_what_is_no_address_in_a_lock_is_not_shown(tmp_path):
+    with workspace_lock(tmp_path, SERVER_LOCK), workspace_lock(tmp_path):
+        for line in ("http://x\x1b]0;title\x07", "http://x\nhttp://y", "javascript:alert(1)", f"http://x/{'a' * 500}"):
+            (tmp_path / SERVER_LOCK).write_text(f"{os.getpid()}\n{line}\n")
+            with pytest.raises(WorkspaceError, match=r"on the dashboard or by POST"), workspace_lock(tmp_path):
+                pass
+
+
 def test_session_ids_name_their_second_and_never_collide():
     moment = datetime(2025, 1, 15, 14, 30, 22, tzinfo=UTC)
     assert new_session_id(moment) == "ghost_20250115_143022"

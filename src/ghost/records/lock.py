@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from ghost.records.atomic_files import open_regular, private_dir
 LOCK = "ghost_session.lock"
 SERVER_LOCK = "ghost_server.lock"
 LOOKS, LOOK_SECONDS = 3, 0.02
+_ADDRESS = re.compile(r"https?://[\w.:\[\]-]+", re.ASCII)
 
 
 @contextmanager
@@ -62,7 +64,8 @@ def _held_by(lock: Path) -> tuple[str, str]:
     """Return the process id that a lock file names, empty if none, and ` (ADDRESS/ui)` of a server."""
     with suppress(OSError), open_regular(lock) as file:
         pid, _, url = file.read(200).decode("ascii", "replace").partition("\n")
-        return pid.strip() if pid.strip().isdigit() else "", f" ({url.strip()}/ui)" if url.strip() else ""
+        shown = f" ({url.strip()}/ui)" if _ADDRESS.fullmatch(url.strip()) else ""
+        return pid.strip() if pid.strip().isdigit() else "", shown
     return "", ""
 
 
