@@ -168,11 +168,12 @@ class InvestigationQueue:
             try:
                 self._investigator(order, told, is_stopped)
             except WorkspaceError:  # somebody began to work here since it was looked
-                if is_stopped():
-                    raise KeyboardInterrupt from None
-                if self._orders[order.id].session_id or self._starts[order.id] == STARTS_AT_MOST:
-                    raise
-                self._changed(order.id, state=OrderState.QUEUED, error=ELSEWHERE)
+                with self.lock:  # a cancel comes before, or finds it queued
+                    if is_stopped():
+                        raise KeyboardInterrupt from None
+                    if self._orders[order.id].session_id or self._starts[order.id] == STARTS_AT_MOST:
+                        raise
+                    self._changed(order.id, state=OrderState.QUEUED, error=ELSEWHERE)
                 return
         except KeyboardInterrupt:
             cancelled = order.id in self._cancelled
