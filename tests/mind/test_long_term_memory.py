@@ -142,6 +142,13 @@ def test_a_search_for_what_no_memory_is_about_finds_nothing(ltm: LongTermMemory)
         assert [hit.memory.id for hit in ltm.search(asked, 10)] == ["party"], asked
 
 
+def test_the_name_of_a_resource_finds_its_memories_however_many_there_are(ltm: LongTermMemory) -> None:
+    ltm.store.apply(Changes(memories=[memory(f"m{n}", f"redis-cache-01 got part {n} at last") for n in range(60)]))
+    for query in ("what happened to redis-cache-01?", "customers lose baskets in the storefront since redis-cache-01"):
+        assert len(ltm.search(query, 5)) == 5, query
+    assert ltm.search("what happened to redis-cache-02?", 5) == []
+
+
 def test_a_tag_is_no_word_of_the_text(ltm: LongTermMemory) -> None:
     tags = ("told", "change")
     ltm.keep([memory(f"m{n}", f"Ana moved shop-vm{n} to 10.4.0.{n}", tags=tags) for n in range(9)])

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from math import inf, sqrt
 from pathlib import Path
@@ -34,7 +33,8 @@ CLOSE = 0.2
 """What is close reaches this sum: the share that it holds of the query's words, by rarity, and its closeness.
 One word of three or more needs a similarity above chance: everyday words occur in every memory."""
 RARE_NAME = 50
-"""Number of memories below which a name that query and memory share is close by itself."""
+"""Number of memories below which a name or number that query and memory share is close by itself; that of a resource
+is so in any number of memories that is not common."""
 CATCH_UP_SECONDS = 2.0
 _FETCHED = 20
 """Memories that are read at a time while a search looks for close ones."""
@@ -181,32 +181,26 @@ class LongTermMemory:
         weighed = self.store.rarer_words(query, best)
         asked = mentions(query)
         only_common = word_ranks if not weighed else ()
+        naming = [word for word in weighed if word.count < RARE_NAME or word.term in asked.resources]
         farthest = min(nearest.values(), default=0.0)
         best = [  # what cannot be close need not be read
             name
             for name in best
-            if name in only_common or self._is_close(name, self.closeness(nearest.get(name, farthest)), weighed, bool)
+            if name in only_common
+            or _is_close(name, self.closeness(nearest.get(name, farthest)), weighed)
+            or _held_by(name, naming)
         ]
         for start in range(0, len(best), _FETCHED):
             found = self.store.get(names := best[start : start + _FETCHED])
             for memory in (found[name] for name in names if name in found):
                 similarity = nearest.get(memory.id, self._similarity(vector, memory))
-                closeness, said = self.closeness(similarity or 0.0), partial(_is_named, asked, memory)
-                if memory.id in only_common or self._is_close(memory.id, closeness, weighed, said):
+                if (
+                    memory.id in only_common
+                    or _is_close(memory.id, self.closeness(similarity or 0.0), weighed)
+                    or _is_named(asked, memory, _held_by(memory.id, naming))
+                ):
                     ranks = word_ranks.get(memory.id), vector_ranks.get(memory.id)
                     yield Hit(memory, scores[memory.id], *ranks, similarity)
-
-    def _is_close(
-        self, name: str, closeness: float, words: Sequence[HeldWord], is_named: Callable[[set[str]], bool]
-    ) -> bool:
-        """Return whether a memory is no chance match. `words`: the query's, without common ones; `is_named`: whether
-        one of these rare words is a name that query and memory share.
-        """
-        held = [word for word in words if name in word.holders]
-        share = sum(word.rarity for word in held) / sum(word.rarity for word in words) if held else 0.0
-        if share + closeness >= CLOSE and (closeness > 0 or len(held) >= min(2, (len(words) + 1) // 2)):
-            return True
-        return is_named({word.term for word in held if word.count < RARE_NAME})
 
     def _similarity(self, vector: Sequence[float], memory: Memory) -> float | None:
         if memory.embedding_model != self.embeddings.name or len(memory.embedding) != len(vector):
@@ -250,6 +244,17 @@ class LongTermMemory:
             self.store.set_embeddings(dict(zip(ids, vectors, strict=True)), of)
             done += len(memories)
         return done
+
+
+def _is_close(name: str, closeness: float, words: Sequence[HeldWord]) -> bool:
+    """Return whether words and meaning together are no chance match. `words`: the query's, without common ones."""
+    held = [word for word in words if name in word.holders]
+    share = sum(word.rarity for word in held) / sum(word.rarity for word in words) if held else 0.0
+    return share + closeness >= CLOSE and (closeness > 0 or len(held) >= min(2, (len(words) + 1) // 2))
+
+
+def _held_by(name: str, words: Sequence[HeldWord]) -> set[str]:
+    return {word.term for word in words if name in word.holders}
 
 
 def _is_named(asked: Mentions, memory: Memory, words: set[str]) -> bool:
