@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -45,6 +45,28 @@ def by_name(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[
     flows = tuple(tuple(named.get(each, each) for each in flow) for flow in complaint.flows)
     complaint = replace(complaint, flows=flows)
     return complaint, (yield from judge(case, complaint.candidates))
+
+
+def apart(complaint: Complaint, verdicts: Sequence[Verdict]) -> Complaint:
+    """Return the complaint with names in DNS that lead to another machine than they are told beside as flows of their
+    own, where configuration stops the traffic to that one: it does not explain what becomes of the other's.
+    """
+    flows: list[tuple[Candidate, ...]] = []
+    for flow in complaint.flows:
+        of_flow = [verdict for verdict in verdicts if verdict.candidate in flow]
+        told = {net.key(each.destination.machine) for each in flow if each.destination.machine}
+        is_stopped = any(verdict.faults for verdict in of_flow if verdict.candidate.destination.machine)
+        led = {each.candidate: _last_machine(each) for each in of_flow if not each.candidate.destination.machine}
+        elsewhere = {each for each, machine in led.items() if is_stopped and machine and machine not in told}
+        flows += [tuple(each for each in flow if (each in elsewhere) is own) for own in (False, True)]
+    return replace(complaint, flows=tuple(flow for flow in flows if flow))
+
+
+def _last_machine(verdict: Verdict) -> str:
+    """Return the key of the machine that a packet ends at; empty where it is none."""
+    ends = [hop for hop in verdict.beyond.hops if hop.leg == "forward" and hop.kind == "machine"]
+    end = net.key(ends[-1].resource) if ends else ""
+    return end if end != net.key(verdict.candidate.source.machine) else ""
 
 
 def _names_with(case: Case, source: End, address: str) -> Steps[list[str]]:

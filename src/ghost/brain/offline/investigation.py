@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ghost.brain.conversation import MemoryNote
-from ghost.brain.offline.addressed_names import by_name
+from ghost.brain.offline.addressed_names import apart, by_name
 from ghost.brain.offline.azure_opinion import ask_azure
 from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case, Cause
@@ -57,6 +57,7 @@ def _search(case: Case, stated: StatedEnds, memory: MemoryNote) -> Steps[Complai
     verdicts = yield from judge(case, complaint.candidates)
     complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts)
     complaint, verdicts = yield from by_name(case, complaint, verdicts)
+    complaint = apart(complaint, verdicts)
     _settle(case, complaint, verdicts)
 
     for flow in complaint.flows[:MAX_LOOKED_AT]:
