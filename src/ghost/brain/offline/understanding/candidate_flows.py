@@ -163,11 +163,16 @@ def understood(text: str, options: StatedEnds, names: TenantNames) -> Understood
 def _names_beside(
     mentioned: Mentioned, sources: Sequence[Mention], destinations: Sequence[Mention]
 ) -> Iterator[Mention]:
-    """Yield names in DNS of destinations that are told by the way: "search, also known as search.shop.internal"."""
+    """Yield names in DNS of destinations that are told by the way: "search, also known as search.shop.internal".
+
+    One with another port tells of other traffic: "from jump search.shop.internal:22 works".
+    """
     known = {each.text.casefold() for each in (*sources, *destinations)}
     for mention in mentioned.mentions:
         of = next((each for each in destinations if is_name_of(mention, each) and not is_name(each)), None)
-        if of is not None and mention.text.casefold() not in known:
+        if of is None or (mention.ports and of.ports and mention.ports != of.ports):
+            continue
+        if mention.text.casefold() not in known:
             known.add(mention.text.casefold())
             yield replace(mention, ports=mention.ports or of.ports, protocol=mention.protocol or of.protocol)
 
