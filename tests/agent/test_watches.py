@@ -72,6 +72,7 @@ class Bench:
         self.lab = start(load_case(name), root / "lab", speed=1000.0)
         self.asked: list[tuple[str, str]] = []
         self.answered: set[str] = set()
+        self.refused: set[str] = set()
         self.withdrawn: dict[str, str] = {}
         self.runs = WatchRuns(Workspace(root), self.open_shell, SystemClock(), self)
         ends = {"source": source, "destination": destination, "port": port, "protocol": "Tcp" if port else "Icmp"}
@@ -103,6 +104,9 @@ class Bench:
         if query_id not in self.answered:
             self.withdrawn[query_id] = why
         return query_id not in self.answered
+
+    def is_refused(self, query_id: str) -> bool:
+        return query_id in self.refused
 
     def az(self, command: str) -> None:
         words = shlex.split(command)[1:]
@@ -256,6 +260,17 @@ def test_who_said_that_a_drift_was_intended_is_asked_when_it_goes_back(bench: Ca
     at.az(BLOCK)
     assert at.run().outcome == "drift"
     assert (len(at.asked), list(at.withdrawn)) == (2, ["q:2"])
+
+
+def test_what_was_not_intended_and_comes_back_is_asked_about_again(bench: Callable[..., Bench]) -> None:
+    at = bench()
+    for change in (BLOCK, UNBLOCK, BLOCK):
+        at.az(change)
+        assert at.run().outcome == "drift"
+        at.answered.add("q:1")
+        at.refused.add("q:1")
+    assert (len(at.asked), list(at.withdrawn)) == (3, ["q:2"])
+    assert [drift.query_id for drift in at.stored().drifts] == ["q:1", "q:3"]
 
 
 def test_a_drift_is_one_task(bench: Callable[..., Bench]) -> None:

@@ -189,3 +189,17 @@ def test_what_cannot_be_watched_is_refused(investigated: Path, tmp_path: Path, m
     monkeypatch.setenv("GHOST_PRIVATE", "1")
     with pytest.raises(UsageError, match="private mode hides"):
         run(None, investigated, as_json=False)
+
+
+def test_an_answer_is_of_its_drift_and_not_of_the_way_back(investigated: Path, tmp_path: Path) -> None:
+    """Both name the same rule; and what was not intended is asked about again when it comes back."""
+    root, asked = shutil.copytree(investigated, tmp_path / "room"), list[str]()
+    assert ghost("watch", "add", "last", cwd=root, in_process=True).returncode == 0
+    unblock = "az network nsg rule delete -g prod-rg --nsg-name cache-nsg -n other"
+    for command, answer in ((BLOCK, "no"), (unblock, "yes"), (BLOCK, "no")):
+        change(root, command)
+        told = ghost("watch", "run", cwd=root, in_process=True).stdout
+        assert "ghost answer" in told, (asked, told)
+        asked.append(told.partition("ghost answer ")[2].split()[0])
+        assert ghost("answer", asked[-1], answer, cwd=root, in_process=True).returncode == 0
+    assert len(set(asked)) == 3

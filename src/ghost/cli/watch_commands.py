@@ -31,7 +31,7 @@ from ghost.cli.watch_schedule import scheduled
 from ghost.config import Settings
 from ghost.errors import UsageError
 from ghost.lab import lab_behind_az, lab_programs, load_case, start
-from ghost.mind import FIX_CHECK, Engine, Interrupts, Stimulus, opened_memory
+from ghost.mind import FIX_CHECK, Engine, Interrupts, Query, QueryStatus, Stimulus, opened_memory
 from ghost.net import ReachQuestion
 from ghost.records import SystemClock, elapsed, new_command_id, private_dir
 from ghost.shell import SafeExecShell
@@ -194,11 +194,21 @@ class _Questions:
     def ask(self, question: str, reason: str) -> str:
         with self.opened() as interrupts:
             known = interrupts.answered_before(question)
-            return known.id if known is not None else interrupts.create(question, reason)
+            is_answered = known is not None and known.question == question and _is_yes(known)
+            return known.id if known is not None and is_answered else interrupts.create(question, reason)
 
     def withdraw(self, query_id: str, why: str) -> bool:
         with self.opened() as interrupts:
             return interrupts.withdraw(query_id, why)
+
+    def is_refused(self, query_id: str) -> bool:
+        with self.opened() as interrupts:
+            query = interrupts.get(query_id)
+            return query is not None and query.status is QueryStatus.ANSWERED and not _is_yes(query)
+
+
+def _is_yes(query: Query) -> bool:
+    return (query.answer or "").strip().casefold().startswith("yes")
 
 
 def _shells(settings: Settings, cancelled: int | None = None) -> OpenShell:

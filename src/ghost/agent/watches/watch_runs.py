@@ -51,6 +51,9 @@ class Questions(Protocol):
     def withdraw(self, query_id: str, why: str) -> bool:
         """Close a question, and return whether nobody has answered it."""
 
+    def is_refused(self, query_id: str) -> bool:
+        """Return whether a question was answered, and not with yes."""
+
 
 class WatchRuns:
     """Makes the runs of a workspace's watches, one at a time. `questions`: None leaves them to a later run."""
@@ -137,7 +140,11 @@ class WatchRuns:
         undone = [each for each in watch.drifts if each.session_id in drift.undoes]
         why = f"The path is again as it was before, in {undone[0].compared_with}: {drift.session_id}." if undone else ""
         closed = [each.session_id for each in undone if each.query_id and questions.withdraw(each.query_id, why)]
-        if closed and closed[0] == undone[0].session_id:  # nobody had said that what is undone was intended
+        first = watch.drifts.index(undone[0]) if undone else 0
+        led_here = watch.drifts[first - 1].query_id if first else None
+        is_refused = led_here is not None and questions.is_refused(led_here)
+        if closed and closed[0] == undone[0].session_id and not is_refused:
+            # Nobody had said that what is undone was intended, nor that what is back was not.
             with self.watches.changed(watch.id) as changed:
                 changed.forget([*closed, drift.session_id])
             return
