@@ -231,6 +231,8 @@ def test_no_check_of_a_fix_and_no_word_of_it_is_lost(desk: Callable[..., Desk]) 
     damaged = next((at.root / "audit").glob("shell_audit_ghost_*.jsonl"))
     damaged.write_text(damaged.read_text().replace("cache-nsg", "other-nsg", 1))
     assert schedule.after(2.1) == ["not_mended", "not_known"]
+    (task,) = UncheckedFixes(Workspace(at.root)).tasks(time.time())
+    assert (task.title.partition(":")[0], task.context.endswith(": not known)")) == ("NOT MENDED", True)
 
 
 def test_what_is_changed_or_removed_in_the_log_of_fixes_shows(desk: Callable[..., Desk]) -> None:

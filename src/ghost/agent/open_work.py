@@ -132,10 +132,12 @@ class UncheckedFixes:
         Its deadline is of the report or the last application: a check that does not say mended gives no more time.
         """
         updates: dict[str, Any] = {}
-        began, tries = task.last_update_ts, 0
+        began, tries, is_blocked = task.last_update_ts, 0, False
         for result in results:
             when = datetime.fromisoformat(str(result["at"])).timestamp()
             began, tries = (when, 0) if result["kind"] == "applied" else (began, tries + 1)
+            if result["kind"] == "applied" or result["outcome"] != "not_known":  # a check that failed says nothing new
+                is_blocked = result["outcome"] == "not_mended"
             updates["last_update_ts"] = when
         if results:
             last = results[-1]
@@ -143,7 +145,7 @@ class UncheckedFixes:
                 return None
             told = f"{last['kind']} {str(last['at'])[:16].replace('T', ' ')}: {str(last['outcome']).replace('_', ' ')}"
             updates["context"] = f"{task.context} ({told})"
-            if last["outcome"] == "not_mended":
+            if is_blocked:
                 updates |= {"title": task.title.replace("Was it mended?", "NOT MENDED:"), "importance": 0.8}
         wait = self._limits.check_after_hours * 3600 * min(2.0**tries, self._limits.max_backoff)
         due = updates.get("last_update_ts", began) + wait
