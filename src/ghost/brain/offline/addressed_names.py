@@ -9,7 +9,7 @@ from typing import Final
 from ghost import net
 from ghost.brain.offline.case import Case
 from ghost.brain.offline.complaint import Candidate, Complaint, End
-from ghost.brain.offline.path_verdict import Verdict, judge
+from ghost.brain.offline.path_verdict import Verdict, every_hop, judge
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant_reads import read_missing
 from ghost.net import Missing
@@ -47,26 +47,33 @@ def by_name(case: Case, complaint: Complaint, verdicts: list[Verdict]) -> Steps[
     return complaint, (yield from judge(case, complaint.candidates))
 
 
-def apart(complaint: Complaint, verdicts: Sequence[Verdict]) -> Complaint:
-    """Return the complaint with names in DNS that lead to another machine than they are told beside as flows of their
-    own, where configuration stops the traffic to that one: it does not explain what becomes of the other's.
+def apart(case: Case, complaint: Complaint, verdicts: Sequence[Verdict]) -> Complaint:
+    """Return the complaint with names in DNS that lead elsewhere than to the machine they are told beside as flows of
+    their own, where configuration stops the traffic to that machine: it does not explain what becomes of the other's.
     """
     flows: list[tuple[Candidate, ...]] = []
     for flow in complaint.flows:
         of_flow = [verdict for verdict in verdicts if verdict.candidate in flow]
-        told = {net.key(each.destination.machine) for each in flow if each.destination.machine}
-        is_stopped = any(verdict.faults for verdict in of_flow if verdict.candidate.destination.machine)
-        led = {each.candidate: _last_machine(each) for each in of_flow if not each.candidate.destination.machine}
-        elsewhere = {each for each, machine in led.items() if is_stopped and machine and machine not in told}
+        told = [each for each in of_flow if net.is_address(each.candidate.flow.destination_address)]
+        is_stopped = any(verdict.faults for verdict in told)
+        ends = [verdict.candidate for verdict in told]
+        elsewhere = {each.candidate for each in of_flow if is_stopped and _leads_elsewhere(case, each, ends)}
         flows += [tuple(each for each in flow if (each in elsewhere) is own) for own in (False, True)]
     return replace(complaint, flows=tuple(flow for flow in flows if flow))
 
 
-def _last_machine(verdict: Verdict) -> str:
-    """Return the key of the machine that a packet ends at; empty where it is none."""
-    ends = [hop for hop in verdict.beyond.hops if hop.leg == "forward" and hop.kind == "machine"]
-    end = net.key(ends[-1].resource) if ends else ""
-    return end if end != net.key(verdict.candidate.source.machine) else ""
+def _leads_elsewhere(case: Case, verdict: Verdict, told: Sequence[Candidate]) -> bool:
+    """Return whether the destination is a name that resolves to none of these, nor to a balancer before them."""
+    candidate = verdict.candidate
+    interface = case.network.get(net.Interface, candidate.source.interface)
+    if interface is None or candidate in told:
+        return False
+    addresses = net.resolution_of(case.network, interface, candidate.flow.destination_address).addresses
+    machines = {net.key(hop.resource) for hop in every_hop(verdict.beyond) if hop.kind == "machine"}
+    return bool(addresses) and all(
+        each.flow.destination_address not in addresses and net.key(each.destination.machine) not in machines
+        for each in told
+    )
 
 
 def _names_with(case: Case, source: End, address: str) -> Steps[list[str]]:

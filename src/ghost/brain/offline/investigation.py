@@ -57,7 +57,7 @@ def _search(case: Case, stated: StatedEnds, memory: MemoryNote) -> Steps[Complai
     verdicts = yield from judge(case, complaint.candidates)
     complaint, verdicts = yield from ask_what_decides(case, complaint, verdicts)
     complaint, verdicts = yield from by_name(case, complaint, verdicts)
-    complaint = apart(complaint, verdicts)
+    complaint = apart(case, complaint, verdicts)
     _settle(case, complaint, verdicts)
 
     for flow in complaint.flows[:MAX_LOOKED_AT]:
