@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -149,7 +150,7 @@ class _Application:
         self._request = request
         self._workspace = Workspace(settings.workspace)
         self._out = to_stderr() if request.as_json else to_stdout()
-        evidence = Evidence(paths.shell_audit)
+        self._session, self._evidence = session, (evidence := Evidence(paths.shell_audit))
         self._fix: Fix = failing_traffic(session, evidence) if request.check else fix_of(session, evidence)
         self._gate = gate or _gate(self._out)
         self._option = option_of(settings.workspace)
@@ -317,8 +318,22 @@ class _Application:
             yield "To undo it, in this order:"
             yield from (f"  {command}" for command in told.undo)
         yield from (f"No command undoes: {run.command}" for run in done if run.undo is None)
-        if told.outcome in ("drifted", "not_mended", "not_known") and any(r["outcome"] != "passes" for r in told.flows):
+        if self._is_to_be_run:
+            yield f"Run the fix: ghost apply {told.investigation}{self._option}"
+        elif told.outcome in ("drifted", "not_mended", "not_known") and any(
+            row["outcome"] != "passes" for row in told.flows
+        ):
             yield "Investigate anew: ghost investigate --fresh with the symptom as it is now."
+
+    @property
+    def _is_to_be_run(self) -> bool:
+        """Whether a check found what the report found, and its fix was never run."""
+        results = self._log.results().get(self._told.investigation, [])
+        if self._told.outcome != "not_mended" or any(result["kind"] == "applied" for result in results):
+            return False
+        with suppress(SessionError):
+            return self._request.check and bool(fix_of(self._session, self._evidence).steps)
+        return False
 
 
 def _because(row: dict[str, str]) -> str:
