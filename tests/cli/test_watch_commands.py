@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -70,7 +71,9 @@ def test_a_drift_is_shown_asked_about_and_checked(investigated: Path) -> None:
 
     watch = json.loads(told("watch", "add", "last", "--every", "1h", "--json"))
     assert (watch["id"], watch["every_seconds"]) == ("w1", 3600)
-    assert "NO DRIFT: the path is as it was." in told("watch", "run", "w1")
+    assert re.search(
+        r"NO DRIFT: the path is as it was\.\n  TCP .*: (blocked: close-legacy|passes)", told("watch", "run", "w1")
+    )
     change(investigated, BLOCK)
     (found,) = json.loads(told("watch", "run", "--json", status=4))
     shown = told("watch", "list")
@@ -81,11 +84,15 @@ def test_a_drift_is_shown_asked_about_and_checked(investigated: Path) -> None:
     tasks = told("tasks")
     assert (f"task:{question['id']}" in tasks, "drift:" in tasks) == (True, False), "one drift is one task"
     assert "watch result" in told("audit", "verify", found["session_id"])
-    assert found["session_id"] in told("sessions")
+    assert re.search(f"{found['session_id']} .* drift\\n", told("sessions"))
     assert found["session_id"] not in told("audit", "show", "last"), "a run of a watch is not the last session"
     told("answer", question["id"], "yes, ticket 4711")
     assert question["id"] not in told("tasks")
     told("watch", "run")
+    change(investigated, BLOCK.replace("create", "update").replace("6379", "6378"))
+    assert "Asked whether" in told("watch", "run", status=4)
+    change(investigated, BLOCK.replace("create", "update"))
+    assert "is withdrawn" in told("watch", "run", status=4)
     change(investigated, BLOCK.replace("create", "update").replace("6379", "6378"))
     assert "Asked whether" in told("watch", "run", status=4)
     (question,) = json.loads(told("interrupts", "--json"))

@@ -87,6 +87,7 @@ def add(
         return
     print(visible(f"{watch.id} watches {watch.title} every {elapsed(watch.every_seconds)}, {watch.network}"))
     if result is not None:
+        _tell_walks(result)
         _tell_limits(result)
     option = option_of(workspace.root)
     print(f"Run it now: ghost watch run {watch.id}{option}   By itself: ghost serve{option}, or ghost run{option}")
@@ -118,9 +119,10 @@ def run(watch_id: str | None, workspace_option: Path | None, *, as_json: bool) -
         raise UsageError("no path is watched: ghost watch add SESSION, or ghost watch add SOURCE DESTINATION PORT")
     results = []
     for each in ids:
+        asked = _asked(runs.watches.get(each))
         results.append(runs.run(each))
         if not as_json:
-            _tell(runs.watches.get(each), results[-1], option_of(workspace.root))
+            _tell(runs.watches.get(each), results[-1], asked, option_of(workspace.root))
     if as_json:
         print(json.dumps([result.model_dump(mode="json") for result in results], indent=2, ensure_ascii=False))
     return max(STATUS[result.outcome] for result in results)
@@ -232,9 +234,14 @@ def _shells(settings: Settings, cancelled: int | None = None) -> OpenShell:
     return opened
 
 
-def _tell(watch: Watch, result: WatchResult, option: str) -> None:
+def _asked(watch: Watch) -> list[str]:
+    return [drift.query_id for drift in watch.drifts if drift.query_id]
+
+
+def _tell(watch: Watch, result: WatchResult, asked_before: Sequence[str], option: str) -> None:
     print(visible(f"{watch.id}  {watch.title}"))
     print(_WORDS[result.outcome] if not result.why else f"{_WORDS[result.outcome]} {visible(result.why)}")
+    _tell_walks(result)
     for change in result.changes:
         print(visible(f"  {change['flow']}"))
         print(visible(f"    before: {change['before']}"))
@@ -246,12 +253,21 @@ def _tell(watch: Watch, result: WatchResult, option: str) -> None:
         print(visible(f"  noted, decides nothing here: {noted}"))
     if result.outcome != "not_known":
         _tell_limits(result)
+    withdrawn = [each for each in asked_before if each not in _asked(watch)]
+    for each in withdrawn if result.outcome == "drift" else ():
+        print(f"Question {each} is withdrawn: the path is as it was before it.")
     if asked := [drift.query_id for drift in watch.drifts if drift.session_id == result.session_id and drift.query_id]:
         print(f"Asked whether it was intended: ghost answer {asked[0]} yes{option}")
     elif result.outcome == "drift":
-        print("Nobody is asked: the path went back to what it was, or the same was told within a day.")
+        print("Nobody is asked: " + ("the path went back." if withdrawn else "the same was told within a day."))
     if result.head is not None:  # of a run that ended early there is nothing to check
         print(f"Check it: ghost audit verify {result.session_id}{option}")
+
+
+def _tell_walks(result: WatchResult) -> None:
+    for each in result.walks:
+        why = f": {each['why']}" if each["why"] else ""
+        print(visible(f"  {each['flow']}: {each['outcome']}{why}"))
 
 
 def _tell_limits(result: WatchResult) -> None:
