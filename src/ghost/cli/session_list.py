@@ -9,14 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from ghost.agent import APPLY, CHECK, NEEDS, WATCH, Evidence, Session, SessionPaths, Workspace, load_session
+from ghost.agent import APPLY, CHECK, NEEDS, WATCH, Evidence, FixLog, Session, SessionPaths, Workspace, load_session
 from ghost.cli.session_records import REACH, open_workspace, option_of
 from ghost.cli.terminal import line_width, to_stdout
 from ghost.cloud import unreleased_captures_of
@@ -242,14 +242,22 @@ def _recorded(workspace: Workspace, beginning: str) -> Iterator[tuple[SessionPat
 
 
 def _applied(workspace: Workspace) -> Iterator[Row]:
+    results = _fix_results(workspace)
     for paths, records in _recorded(workspace, APPLY):
         first = records[0] if records else {}
         question = str(first.get("reasoning", "")).partition(NEEDS)[0]
         changes = [r for r in records if r.get("classification") == RISKY]
         ran = sum(r.get("status") == "completed" for r in changes)
-        outcome = f"{ran} of {plural(len(changes), 'command')} ran" if changes else "nothing was run"
+        outcome = f"{ran} of {plural(len(changes), 'command')} ran" if changes else ""
+        outcome = "; ".join(filter(None, (outcome, results.get(paths.session_id)))) or "nothing was run"
         told = {"question": question, "commands": [r.get("command") for r in changes], "ran": ran}
         yield Row(paths.session_id, "apply", first.get("timestamp"), question, outcome, (), told)
+
+
+def _fix_results(workspace: Workspace) -> dict[str, str]:
+    """Return whether a fix mended, by the session that applied or checked it."""
+    rows = (row for rows in FixLog(workspace).results().values() for row in rows)
+    return {str(row["records"]): str(row["outcome"]).replace("_", " ") for row in rows}
 
 
 def _walks(workspace: Workspace, beginning: str = REACH) -> Iterator[Row]:
@@ -261,11 +269,16 @@ def _walks(workspace: Workspace, beginning: str = REACH) -> Iterator[Row]:
 
 
 def _watched(workspace: Workspace) -> Iterator[Row]:
-    return _walks(workspace, WATCH)
+    for row in _walks(workspace, WATCH):
+        outcome = row.outcome
+        with suppress(GhostError, OSError, LookupError, TypeError):  # not written, or damaged
+            outcome = str(read_json(SessionPaths(workspace.audit_dir, row.session_id).watch_result)["outcome"])
+        yield replace(row, outcome=outcome.replace("_", " "))
 
 
 def _checks(workspace: Workspace) -> Iterator[Row]:
-    return _walks(workspace, CHECK)
+    results = _fix_results(workspace)
+    return (replace(row, outcome=results.get(row.session_id, row.outcome)) for row in _walks(workspace, CHECK))
 
 
 def _commands(workspace: Workspace) -> Iterator[Row]:
