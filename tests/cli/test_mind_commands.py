@@ -13,6 +13,8 @@ import threading
 import time
 from pathlib import Path
 
+from ghost.agent import WaitingRoom
+from ghost.records import SystemClock
 from tests.cli.ready_ghost import run_ghost
 
 
@@ -46,6 +48,14 @@ def test_what_is_taken_in_is_thought_of_asked_about_and_answered(tmp_path: Path)
     assert ghost(tmp_path, "interrupts") == "No question is open.\n"
     assert "answered: " in ghost(tmp_path, "interrupts", "--all")
     assert "is not open (answered)" in ghost(tmp_path, "answer", question["id"], "again", status=2)
+
+
+def test_who_answers_late_is_told_who_answered(tmp_path: Path) -> None:
+    room = WaitingRoom(tmp_path, SystemClock())
+    with room.occupied():
+        asked = room.ask("ghost_1", "symptom", "Which VM is meant?")
+        assert room.answer(asked.id, asked.sha256, "web-vm", by="dashboard")
+        assert "was answered before, on the dashboard: web-vm" in ghost(tmp_path, "answer", asked.id, "db", status=2)
 
 
 def test_memories_leave_one_workspace_and_enter_another_as_they_were(tmp_path: Path) -> None:

@@ -81,6 +81,14 @@ class Closed:
     answered_at: float
     sha256: str
 
+    @property
+    def told(self) -> str:
+        """What became of it, in words."""
+        if self.answer is None:
+            return "was closed without an answer: the investigation ended, or the time was over"
+        said = self.answer if isinstance(self.answer, str) else self.answer.action
+        return f"was answered before, on the {self.by}: {said[:200]}"
+
 
 class WaitingRoom:
     """The questions of one workspace. Each method raises `StoreError` where the file cannot be used."""

@@ -241,7 +241,7 @@ def _answer_investigation(room: WaitingRoom, row_id: str, text: str) -> None:
     """Answer what an investigation asks: an approval only at a terminal, by who has read the command here."""
     waiting = room.find(row_id)
     if waiting is None:
-        raise UsageError(f"{row_id} is not open: see ghost interrupts")
+        raise _too_late(room, row_id)
     given: HitlDecision | str = text
     if not isinstance(waiting.asked, str):
         if text or not is_interactive():
@@ -250,8 +250,13 @@ def _answer_investigation(room: WaitingRoom, row_id: str, text: str) -> None:
     elif not text.strip():
         raise UsageError(f"an answer needs words: ghost answer {row_id} TEXT")
     if not room.answer(row_id, waiting.sha256, given):
-        raise UsageError(f"{row_id} was answered or closed before")
-    print(f"{row_id} is answered")
+        raise _too_late(room, row_id)
+    print(f"{row_id} is answered: {given if isinstance(given, str) else given.action}")
+
+
+def _too_late(room: WaitingRoom, row_id: str) -> UsageError:
+    closed = room.closed(row_id)
+    return UsageError(visible(f"{row_id} {closed.told if closed else 'is not known'} (see: ghost interrupts)"))
 
 
 def _waiting(waiting: Waiting) -> list[str]:

@@ -114,10 +114,7 @@ def _too_late(to: Services, row_id: str) -> Refused:
         if to.room.find(row_id) is not None:
             return Refused(409, "What is asked is not what you were shown: load it again and read it.")
         return Refused(404, f"Nobody waits for {row_id!r}. GET /approvals lists what is open.")
-    if closed.answer is None:
-        return Refused(409, f"{row_id} was closed without an answer: the investigation ended, or the time was over.")
-    said = closed.answer if isinstance(closed.answer, str) else closed.answer.action
-    return Refused(409, f"{row_id} was answered before, on the {closed.by}: {said[:200]}.")
+    return Refused(409, f"{row_id} {closed.told}.")
 
 
 def shown(waiting: Waiting) -> Asked:
