@@ -94,6 +94,13 @@ def test_the_nearest_investigation_comes_first_and_each_one_once(memory: LongTer
     assert len({hint.session_id for hint in hints}) == len(hints)
 
 
+def test_a_cause_whose_records_clear_other_layers_too_is_settled_by_the_last(memory: LongTermMemory) -> None:
+    cited = tuple(step.audit_id for step in REDIS.route)
+    shared = Finding("nsg_outbound", False, "allowed", cited)
+    remember(memory, dataclasses.replace(REDIS, audit_ids=cited, findings=(*REDIS.findings, shared)))
+    assert recall(memory, REDIS.symptom, "Azure")[0].settled_by == REDIS.route[-1].command
+
+
 def again(finished: Finished, number: int, cause: str = "") -> Finished:
     """The same on another day, with records of its own."""
     session = f"ghost_2026010{number}_120000"

@@ -194,10 +194,10 @@ def _has_changes(finished: Finished, kind: MemoryType) -> bool:
 
 
 def _settled_by(finished: Finished) -> str:
-    """Return the command that the cause rests on, if possible one that no cleared layer rests on as well."""
+    """Return the command that the cause rests on: the first that no cleared layer rests on as well, else the last."""
     cleared = {each for finding in finished.findings if not finding.at_fault for each in finding.audit_ids}
     cited = [step for step in finished.route if step.audit_id in finished.audit_ids]
-    return next((step.command for step in cited if step.audit_id not in cleared), cited[0].command if cited else "")
+    return next((step.command for step in cited if step.audit_id not in cleared), cited[-1].command if cited else "")
 
 
 def _tags(finished: Finished) -> Tags:
