@@ -173,6 +173,11 @@ def test_a_cause_that_was_found_before_is_an_insight():
     assert thought.endswith("Sources: sti:0, mem:0")
 
 
+def test_advice_is_no_change():
+    advice = "Where the symptom was: no Redis\nthe fault was at nsg_inbound of cache-nsg\nAdvised then: Remove it"
+    assert "changed" not in ask("SOC", Stimuli=[f"{advice} a-1"], Memories=[f"{advice} b-2"])
+
+
 def test_failures_at_one_resource_are_told_together_and_a_check_is_named_once():
     reports = [
         "batch-vm fails to reach files-vm on port 445",
