@@ -54,8 +54,8 @@ def _owner(workspace: Path, lock: Path) -> str:
     server, url = _held_by(workspace / SERVER_LOCK)
     if lock.name == LOCK and pid and pid == server and is_held(workspace / SERVER_LOCK):
         return (
-            f"ghost serve (process {pid}), which works here: put an investigation in its queue, on the dashboard{url} "
-            "or by POST /investigations, wait for it to end"
+            f"ghost serve (process {pid}), which runs something now: try again when that has ended, "
+            f"put an investigation in its queue, on the dashboard{url} or by POST /investigations"
         )
     return f"{f'process {pid}' if pid else 'another process'}: wait for it to end"
 

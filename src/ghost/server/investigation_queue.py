@@ -26,7 +26,7 @@ ENDED_KEPT: Final = 250
 LOOK_SECONDS: Final = 0.5
 STARTS_AT_MOST: Final = 5
 """Of an order that finds the workspace taken after all, once nobody worked there."""
-ELSEWHERE: Final = "another process works in this workspace"
+ELSEWHERE: Final = "something else runs in this workspace"
 STOP_SECONDS: Final = 10.0
 """How long a stopping server waits for the running one to save its session."""
 
