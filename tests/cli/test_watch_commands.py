@@ -93,8 +93,13 @@ def test_a_drift_is_shown_asked_about_and_checked(investigated: Path) -> None:
     assert "Asked whether" in told("watch", "run", status=4)
     change(investigated, BLOCK.replace("create", "update"))
     assert "is withdrawn" in told("watch", "run", status=4)
+    change(investigated, BLOCK.replace("create", "delete").partition(" --priority")[0])
+    again = re.search(r"Asked whether it was intended: ghost answer (\S+) yes", told("watch", "run", status=4))
+    told("answer", again[1], "no")
+    change(investigated, BLOCK)
+    assert f"intended: {question['id']} is answered: yes, ticket 4711" in told("watch", "run", status=4)
     change(investigated, BLOCK.replace("create", "update").replace("6379", "6378"))
-    assert "Asked whether" in told("watch", "run", status=4)
+    assert "Asked whether" in told("watch", "run", status=4), "again, since no was the answer before"
     (question,) = json.loads(told("interrupts", "--json"))
     removed = told("watch", "remove", "w1")
     assert "w1 is removed" in removed

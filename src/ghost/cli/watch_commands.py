@@ -31,7 +31,7 @@ from ghost.cli.watch_schedule import scheduled
 from ghost.config import Settings
 from ghost.errors import UsageError
 from ghost.lab import lab_behind_az, lab_programs, load_case, start
-from ghost.mind import FIX_CHECK, Engine, Interrupts, Query, QueryStatus, Stimulus, opened_memory
+from ghost.mind import FIX_CHECK, Engine, Interrupts, QueryStatus, Stimulus, opened_memory
 from ghost.net import ReachQuestion
 from ghost.records import SystemClock, elapsed, new_command_id, private_dir
 from ghost.shell import SafeExecShell
@@ -122,7 +122,7 @@ def run(watch_id: str | None, workspace_option: Path | None, *, as_json: bool) -
         asked = _asked(runs.watches.get(each))
         results.append(runs.run(each))
         if not as_json:
-            _tell(runs.watches.get(each), results[-1], asked, option_of(workspace.root))
+            _tell(runs.watches.get(each), results[-1], asked, _questions(workspace), option_of(workspace.root))
     if as_json:
         print(json.dumps([result.model_dump(mode="json") for result in results], indent=2, ensure_ascii=False))
     return max(STATUS[result.outcome] for result in results)
@@ -179,6 +179,11 @@ def _runs(workspace: Workspace) -> WatchRuns:
     if settings.private:
         raise UsageError("a walk compares addresses, which private mode hides: unset GHOST_PRIVATE for ghost watch")
     private_dir(workspace.root)
+    return WatchRuns(workspace, _shells(settings), SystemClock(), _questions(workspace))
+
+
+def _questions(workspace: Workspace) -> _Questions:
+    settings = replace(Settings(), workspace=workspace.root)
 
     @contextmanager
     def opened() -> Iterator[Interrupts]:
@@ -186,7 +191,7 @@ def _runs(workspace: Workspace) -> WatchRuns:
             expiry = settings.interrupt_expiry_seconds
             yield Interrupts(memory.store, SystemClock(), expiry, redact=without_secrets)
 
-    return WatchRuns(workspace, _shells(settings), SystemClock(), _Questions(opened))
+    return _Questions(opened)
 
 
 @dataclass(frozen=True)
@@ -196,21 +201,26 @@ class _Questions:
     def ask(self, question: str, reason: str) -> str:
         with self.opened() as interrupts:
             known = interrupts.answered_before(question)
-            is_answered = known is not None and known.question == question and _is_yes(known)
+            is_answered = known is not None and known.question == question and _is_yes(known.answer)
             return known.id if known is not None and is_answered else interrupts.create(question, reason)
+
+    def answer_to(self, query_id: str) -> str | None:
+        """Return the answer of a question that somebody answered."""
+        with self.opened() as interrupts:
+            query = interrupts.get(query_id)
+            return query.answer if query is not None and query.status is QueryStatus.ANSWERED else None
 
     def withdraw(self, query_id: str, why: str) -> bool:
         with self.opened() as interrupts:
             return interrupts.withdraw(query_id, why)
 
     def is_refused(self, query_id: str) -> bool:
-        with self.opened() as interrupts:
-            query = interrupts.get(query_id)
-            return query is not None and query.status is QueryStatus.ANSWERED and not _is_yes(query)
+        answer = self.answer_to(query_id)
+        return answer is not None and not _is_yes(answer)
 
 
-def _is_yes(query: Query) -> bool:
-    return (query.answer or "").strip().casefold().startswith("yes")
+def _is_yes(answer: str | None) -> bool:
+    return (answer or "").strip().casefold().startswith("yes")
 
 
 def _shells(settings: Settings, cancelled: int | None = None) -> OpenShell:
@@ -238,7 +248,7 @@ def _asked(watch: Watch) -> list[str]:
     return [drift.query_id for drift in watch.drifts if drift.query_id]
 
 
-def _tell(watch: Watch, result: WatchResult, asked_before: Sequence[str], option: str) -> None:
+def _tell(watch: Watch, result: WatchResult, asked_before: Sequence[str], questions: _Questions, option: str) -> None:
     print(visible(f"{watch.id}  {watch.title}"))
     print(_WORDS[result.outcome] if not result.why else f"{_WORDS[result.outcome]} {visible(result.why)}")
     _tell_walks(result)
@@ -257,7 +267,11 @@ def _tell(watch: Watch, result: WatchResult, asked_before: Sequence[str], option
     for each in withdrawn if result.outcome == "drift" else ():
         print(f"Question {each} is withdrawn: the path is as it was before it.")
     if asked := [drift.query_id for drift in watch.drifts if drift.session_id == result.session_id and drift.query_id]:
-        print(f"Asked whether it was intended: ghost answer {asked[0]} yes{option}")
+        answer = questions.answer_to(asked[0])
+        again = (
+            f"ghost answer {asked[0]} yes{option}" if answer is None else f"{asked[0]} is answered: {visible(answer)}"
+        )
+        print(f"Asked whether it was intended: {again}")
     elif result.outcome == "drift":
         print("Nobody is asked: " + ("the path went back." if withdrawn else "the same was told within a day."))
     if result.head is not None:  # of a run that ended early there is nothing to check
