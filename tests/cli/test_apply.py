@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import time
@@ -136,11 +137,14 @@ def test_whether_it_was_mended_is_a_task_until_a_check_by_safe_commands_says_so(
     assert open_tasks(days=30) == [], "nobody is asked for ever"
 
     unfixed = ghost("apply", "last", "--check", "-w", str(at.root), cwd=at.root, in_process=True)
+    listed = ghost("sessions", "-w", str(at.root), cwd=at.root, in_process=True).stdout
+    assert re.search(r"apply_\S+ .* not mended\n", listed)
     assert (unfixed.returncode, f"Run the fix: ghost apply {task.metadata['session_id']}" in unfixed.stdout) == (
         4,
         True,
     )
     assert "not mended" in open_tasks()[0].context
+    assert open_tasks()[0].metadata["check_due_ts"] < time.time() + 3600, "a person's check makes no wait longer"
 
     assert at.apply(capsys, Person())[0] == 0
     assert "applied" in open_tasks()[0].context, "it may not last"

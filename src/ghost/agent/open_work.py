@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ghost.agent.fix_log import FixLog
+from ghost.agent.fix_log import CHECK, FixLog
 from ghost.agent.session import Session, Workspace, load_session
 from ghost.cloud import UnreleasedCapture, unreleased_captures_of
 from ghost.errors import GhostError
@@ -130,12 +130,14 @@ class UncheckedFixes:
         """Return the task after applications and checks of the fix; None where the last check says that it is mended.
 
         Its deadline is of the report or the last application: a check that does not say mended gives no more time.
+        A person's checks do not lengthen the wait for the next one by the schedule.
         """
         updates: dict[str, Any] = {}
         began, tries, is_blocked = task.last_update_ts, 0, False
         for result in results:
             when = datetime.fromisoformat(str(result["at"])).timestamp()
-            began, tries = (when, 0) if result["kind"] == "applied" else (began, tries + 1)
+            by_schedule = str(result["records"]).startswith(CHECK)
+            began, tries = (when, 0) if result["kind"] == "applied" else (began, tries + by_schedule)
             if result["kind"] == "applied" or result["outcome"] != "not_known":  # a check that failed says nothing new
                 is_blocked = result["outcome"] == "not_mended"
             updates["last_update_ts"] = when
