@@ -98,6 +98,16 @@ def test_every_subscription_and_container_of_a_task_on_record_is_searched_and_ea
     assert [found[name]["running"] for name in found] == [name == CAPTURE for name in found]
 
 
+def test_the_places_of_another_networks_tasks_are_not_searched(desk: MakeDesk) -> None:
+    """A lab's account may be the name of somebody's in Azure."""
+    d = desk(network="lab wire-loss (SIMULATED)")
+    d.capture()
+    for network, searched in (("Azure", False), ("lab wire-loss (SIMULATED)", True)):
+        d.options["network"], commands = network, len(d.shell.commands)
+        d.restarted("s2")
+        assert any("--account-name forensics" in each for each in d.shell.commands[commands:]) is searched
+
+
 @pytest.mark.parametrize(("minutes", "running"), [(0, True), (10, True), (12, False)])
 def test_a_capture_without_a_record_runs_until_its_time_limit(desk: MakeDesk, minutes: int, running: bool) -> None:
     d = desk(("packet-capture list", ran([{"name": CAPTURE, "seconds": 60}])))

@@ -112,9 +112,10 @@ class CloudOrchestrator:
             self.search_azure()
 
     def search_azure(self) -> None:
-        """Look for captures left behind in each region; `list_tasks` tells of them."""
+        """Look for captures of this network left behind in each region; `list_tasks` tells of them."""
         self._trace = CallTrace()
-        scan = orphans.scan_azure(self._execute, self._prefix, self._registry.all())
+        here = [task for task in self._registry.all() if task.network in (None, self._network) or not self._network]
+        scan = orphans.scan_azure(self._execute, self._prefix, here)
         self._untracked = orphans.untracked(scan, self._registry.unsettled(), self._clock.now())
         self._scan_warnings = tuple(scan.warnings)
         self._scan_audit_ids = self._trace.audit_ids
