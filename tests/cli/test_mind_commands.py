@@ -38,7 +38,7 @@ def test_what_is_taken_in_is_thought_of_asked_about_and_answered(tmp_path: Path)
     (question,) = [event for event in thoughts if event["kind"] == "interrupt"]
     open_now = json.loads(ghost(tmp_path, "interrupts", "--json"))
     assert [query["id"] for query in open_now] == [question["id"]]
-    assert question["id"] in ghost(tmp_path, "tasks")
+    assert f"ghost answer {question['id']} ..." in ghost(tmp_path, "tasks")
 
     fields = open_now[0]["required_fields"]
     assert fields

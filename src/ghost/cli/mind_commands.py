@@ -48,6 +48,8 @@ from ghost.text import visible
 
 INTERRUPTED = 130
 LONGEST_SHOWN = 400
+ABOUT_QUESTION = "task:q:"
+"""The beginning of the id of a task to answer a question."""
 
 
 def serve(workspace: Path | None, *, host: str | None, port: int | None) -> int:
@@ -336,6 +338,8 @@ def tasks(workspace: Path | None, *, count: int, as_json: bool) -> None:
         print(visible(f"{scores[task.id].total:.3f}  {task.title}  ({task.id}, {task.status.value})"))
         if task.context:
             print(f"       {visible(_cut(task.context))}")
+        if task.id.startswith(ABOUT_QUESTION):
+            print(f"       ghost answer {task.id.removeprefix('task:')} ...")
 
 
 # --- words ---
