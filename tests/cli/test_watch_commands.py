@@ -41,12 +41,18 @@ def change(root: Path, command: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def investigated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("investigated")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("finished")
     words = ("investigate", "--lab", "blocked-port", "--brain", "offline")
     done = ghost(*words, cwd=root, in_process=True, GHOST_LAB_SPEED="1000")
     assert done.returncode == 0, done.stderr
     return root
+
+
+@pytest.fixture
+def investigated(finished: Path, tmp_path: Path) -> Path:
+    """The workspace of a finished investigation, for one test."""
+    return shutil.copytree(finished, tmp_path / "investigated")
 
 
 def test_of_a_second_run_only_what_was_changed_since_is_drift(investigated: Path, tmp_path: Path) -> None:
