@@ -75,8 +75,9 @@ class Bench:
         self.refused: set[str] = set()
         self.withdrawn: dict[str, str] = {}
         self.runs = WatchRuns(Workspace(root), self.open_shell, SystemClock(), self)
-        ends = {"source": source, "destination": destination, "port": port, "protocol": "Tcp" if port else "Icmp"}
-        self.watch, self.first = self.runs.add_ends(ends, name, "a lab", every)
+        protocol = "Tcp" if port else "Icmp"
+        self.ends = {"source": source, "destination": destination, "port": port, "protocol": protocol}
+        self.watch, self.first = self.runs.add_ends(self.ends, name, "a lab", every)
 
     def open_shell(self, lab_of: str, network: str, session_id: str) -> SafeExecShell:
         return SafeExecShell(
@@ -271,6 +272,17 @@ def test_what_was_not_intended_and_comes_back_is_asked_about_again(bench: Callab
         at.refused.add("q:1")
     assert (len(at.asked), list(at.withdrawn)) == (3, ["q:2"])
     assert [drift.query_id for drift in at.stored().drifts] == ["q:1", "q:3"]
+
+
+def test_traffic_that_was_stopped_at_first_and_is_stopped_again_is_asked_about(bench: Callable[..., Bench]) -> None:
+    at = bench()
+    at.az(BLOCK)
+    at.watch, _ = at.runs.add_ends(at.ends, "blocked at first", "a lab", 60)
+    for change in (UNBLOCK, BLOCK):
+        at.az(change)
+        assert at.run().outcome == "drift"
+    assert (len(at.asked), list(at.withdrawn)) == (2, ["q:1"])
+    assert "now security group cache-nsg, drop" in at.asked[1][0]
 
 
 def test_a_drift_is_one_task(bench: Callable[..., Bench]) -> None:

@@ -58,10 +58,10 @@ class Mentions:
 
     def shared_with(self, other: Mentions) -> frozenset[str]:
         """Return the names, numbers and addresses that both texts contain."""
-        return (self._named & other.words) | (other._named & self.words)
+        return (self.named & other.words) | (other.named & self.words)
 
     @property
-    def _named(self) -> frozenset[str]:
+    def named(self) -> frozenset[str]:
         return self.resources | self.numbers | self.proper
 
 

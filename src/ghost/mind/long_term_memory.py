@@ -258,4 +258,10 @@ def _held_by(name: str, words: Sequence[HeldWord]) -> set[str]:
 
 
 def _is_named(asked: Mentions, memory: Memory, words: set[str]) -> bool:
-    return bool(words) and not words.isdisjoint(asked.shared_with(mentions(memory.content)))
+    """Return whether one of these words is a name for the query or the memory.
+
+    For the memory alone it is one only where it is capitalised there, which is seen quicker than what a text mentions.
+    """
+    text = memory.content
+    names = {word for word in words if word in asked.named or text.casefold().count(word) > text.count(word)}
+    return bool(names) and not names.isdisjoint(asked.shared_with(mentions(text)))

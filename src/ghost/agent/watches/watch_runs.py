@@ -142,9 +142,10 @@ class WatchRuns:
         closed = [each.session_id for each in undone if each.query_id and questions.withdraw(each.query_id, why)]
         first = watch.drifts.index(undone[0]) if undone else 0
         led_here = watch.drifts[first - 1].query_id if first else None
-        is_refused = led_here is not None and questions.is_refused(led_here)
-        if closed and closed[0] == undone[0].session_id and not is_refused:
-            # Nobody had said that what is undone was intended, nor that what is back was not.
+        is_bad = drift.stops if led_here is None else questions.is_refused(led_here)
+        if closed and closed[0] == undone[0].session_id and not is_bad:
+            # Nobody had said that what is undone was intended, nor that what is back was not;
+            # and where the watch began with that, nothing that passed is stopped by it.
             with self.watches.changed(watch.id) as changed:
                 changed.forget([*closed, drift.session_id])
             return
@@ -194,6 +195,15 @@ class WatchRuns:
                     return [each.session_id for each in watch.drifts[number:]]
         return []
 
+    def _stops(self, watch: Watch, result: WatchResult) -> bool:
+        """Return whether traffic is stopped now that was not in the snapshot before."""
+        with suppress(GhostError):
+            before, _ = path_of(self._paths(str(result.compared_with)), watch.flows)
+            now, _ = path_of(self._paths(result.session_id), watch.flows)
+            pairs = zip(before.walks, now.walks, strict=True)
+            return any(was.first_stop is None and walked.first_stop is not None for was, walked in pairs)
+        return False
+
     def _end(self, watch_id: str, result: WatchResult, undone: Sequence[str] = ()) -> None:
         run = WatchRun(
             session_id=result.session_id,
@@ -212,6 +222,7 @@ class WatchRuns:
                     changes=result.changes,
                     changed_by=result.changed_by,
                     undoes=list(undone),
+                    stops=self._stops(watch, result),
                 )
                 watch.note(found)
             kept = watch.kept_sessions
