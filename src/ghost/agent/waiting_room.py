@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeVar
 from ghost.errors import StoreError
 from ghost.mind import transaction
 from ghost.records import Clock, file_lock, is_held, private_dir
-from ghost.shell import ApprovalRequest, By, HitlDecision
+from ghost.shell import ApprovalRequest, HitlDecision
 
 FILE: Final = Path("data", "waiting.sqlite3")
 LOOK_SECONDS: Final = 0.2
@@ -154,7 +154,7 @@ class WaitingRoom:
 
     # --- who answers ---
 
-    def answer(self, row_id: str, sha256: str, answer: HitlDecision | str, by: By = "terminal") -> bool:
+    def answer(self, row_id: str, sha256: str, answer: HitlDecision | str, by: str = "terminal") -> bool:
         """Answer a question as it was shown; False where it is closed, asks something else, or nobody waits any more.
 
         `by`: where an answer in words was given; a decision says so itself. Whether an approval may be answered like

@@ -7,7 +7,7 @@ and a record is chained to the audit. See `docs/safety.md`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ghost.shell.gate import READ_ONLY, ApprovalRequest, Approve, By, HitlCallback, HitlDecision
+from ghost.shell.gate import READ_ONLY, ApprovalRequest, Approve, HitlCallback, HitlDecision
 from ghost.shell.judge.classification import classify
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
 from ghost.shell.judge.explanation import explain
@@ -28,7 +28,6 @@ __all__ = [
     "SAFE",
     "ApprovalRequest",
     "Approve",
-    "By",
     "HitlCallback",
     "HitlDecision",
     "Programs",
