@@ -23,7 +23,7 @@ from tests.cli.test_commands import ghost as run_ghost
 @pytest.fixture
 def ghost(tmp_path: Path) -> Any:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return run_ghost("capture", *words, cwd=tmp_path, in_process=True, GHOST_LAB_SPEED="60", COLUMNS="400")
+        return run_ghost("capture", *words, cwd=tmp_path, in_process=True, GHOST_LAB_SPEED="40", COLUMNS="400")
 
     return run
 
