@@ -125,3 +125,8 @@ def is_name_of(name: Mention, mention: Mention) -> bool:
     """Return whether a name in DNS begins with what a mention is called: `search.shop.internal` and `search`."""
     first = name.text.casefold().partition(".")[0]
     return is_name(name) and first in {label.casefold() for label in mention.labels}
+
+
+def are_one_by_name(first: Mention, second: Mention) -> bool:
+    """Return whether one is the other's name in DNS."""
+    return is_name_of(first, second) or is_name_of(second, first)

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Final
 
 from ghost.brain.offline.complaint import Candidate, End, Kind, PortOrigin, StatedEnds
-from ghost.brain.offline.understanding.appositions import is_name, is_name_of
+from ghost.brain.offline.understanding.appositions import are_one_by_name, is_name, is_name_of
 from ghost.brain.offline.understanding.dns_complaints import name_expected, who_asks_what
 from ghost.brain.offline.understanding.end_mentions import UNKNOWN, Mention, Mentioned, mentions_in
 from ghost.brain.offline.understanding.equal_gates import likely_senders, one_of_each, port_by_rules
@@ -198,18 +198,14 @@ def stated_end(text: str, names: TenantNames) -> tuple[Mention, ...]:
 def candidates_of(told: Understood, network: Network) -> tuple[tuple[tuple[Candidate, ...], ...], bool]:
     """Return the candidates of each flow, and whether a source is known."""
     known = any(True for m in told.sources for _ in ways(m, network))
+    # What fails by a machine or by its name in DNS is not looked for by the other too.
     flows: dict[tuple[Mention, Service], tuple[Candidate, ...]] = {}
     for mention in told.destinations:
         for service in services_of(told, mention, network):
             found = tuple(_candidates(told, mention, service, network, known=known))
-            by_name = next((m for m, same in flows if same == service and _one_by_name(m, mention)), mention)
+            by_name = next((m for m, same in flows if same == service and are_one_by_name(m, mention)), mention)
             flows[by_name, service] = flows.get((by_name, service), ()) + found
     return tuple(dict.fromkeys(flow for flow in flows.values() if flow))[:MAX_FLOWS], known
-
-
-def _one_by_name(first: Mention, second: Mention) -> bool:
-    """Return whether one is the other's name in DNS: what fails by the one is not looked for by the other too."""
-    return is_name_of(first, second) or is_name_of(second, first)
 
 
 def _candidates(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from ghost.brain.offline.understanding.appositions import is_name, is_name_of, with_appositions
+from ghost.brain.offline.understanding.appositions import are_one_by_name, is_name, is_name_of, with_appositions
 from ghost.brain.offline.understanding.end_mentions import NAMED, UNKNOWN, Mention, Mentioned
 from ghost.brain.offline.understanding.port_mentions import PortMention
 from ghost.brain.offline.understanding.role_rules import FIRST_MASK, MASK, pattern, rules, words
@@ -222,8 +222,7 @@ def _with_port_elsewhere(mention: Mention, mentions: Sequence[Mention]) -> Menti
     others = (
         each
         for each in mentions
-        if each.ports
-        and (each.addresses == mention.addresses or is_name_of(each, mention) or is_name_of(mention, each))
+        if each.ports and (each.addresses == mention.addresses or are_one_by_name(each, mention))
     )
     other = next(others, None) if mention.addresses and not mention.ports else None
     return replace(mention, ports=other.ports, protocol=other.protocol) if other else mention
