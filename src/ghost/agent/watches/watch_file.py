@@ -67,8 +67,7 @@ class WatchRun(_Row):
 class Drift(_Row):
     """A difference that changed a walk. `query_id`: the question that was asked about it; None until it is.
 
-    `undoes`: the sessions of earlier drifts, from the one before which the path was as it is with this one. `stops`:
-    whether traffic is stopped that was not before.
+    `undoes`: the sessions of earlier drifts, from the one before which the path was as it is with this one.
     """
 
     session_id: str
@@ -79,7 +78,6 @@ class Drift(_Row):
     changed_by: list[str]
     query_id: str | None = None
     undoes: list[str] = Field(default_factory=list)
-    stops: bool = False
 
 
 class Watch(_Row):

@@ -123,17 +123,19 @@ class WatchRuns:
 
     def ask_open(self) -> None:
         """Ask about each drift that nobody was asked about; one that undoes others withdraws their questions."""
-        for watch in self.watches.all() if self._questions is not None else ():
-            for drift in watch.drifts:
-                if drift.query_id is None and self._questions is not None:
-                    with suppress(UsageError):  # the watch was removed meanwhile
-                        self._ask(self._questions, self.watches.get(watch.id), drift)
+        questions = self._questions
+        if questions is None:
+            return
+        for watch in self.watches.all():
+            for drift in (each for each in watch.drifts if each.query_id is None):
+                with suppress(UsageError):  # the watch was removed meanwhile
+                    self._ask(questions, self.watches.get(watch.id), drift)
 
     def remove(self, watch_id: str) -> tuple[Watch, list[str]]:
         """Remove a watch, and return it with its questions that were withdrawn."""
-        watch, questions = self.watches.get(watch_id), self._questions
-        asked = [drift.query_id for drift in watch.drifts if drift.query_id] if questions is not None else []
-        withdrawn = [each for each in asked if questions is not None and questions.withdraw(each, REMOVED)]
+        asked = [drift.query_id for drift in self.watches.get(watch_id).drifts if drift.query_id]
+        questions = self._questions
+        withdrawn = [each for each in asked if questions.withdraw(each, REMOVED)] if questions is not None else []
         return self.watches.remove(watch_id), withdrawn
 
     def _ask(self, questions: Questions, watch: Watch, drift: Drift) -> None:
@@ -142,7 +144,7 @@ class WatchRuns:
         closed = [each.session_id for each in undone if each.query_id and questions.withdraw(each.query_id, why)]
         first = watch.drifts.index(undone[0]) if undone else 0
         led_here = watch.drifts[first - 1].query_id if first else None
-        is_bad = drift.stops if led_here is None else questions.is_refused(led_here)
+        is_bad = self._stops(watch, drift) if led_here is None else questions.is_refused(led_here)
         if closed and closed[0] == undone[0].session_id and not is_bad:
             # Nobody had said that what is undone was intended, nor that what is back was not;
             # and where the watch began with that, nothing that passed is stopped by it.
@@ -195,11 +197,11 @@ class WatchRuns:
                     return [each.session_id for each in watch.drifts[number:]]
         return []
 
-    def _stops(self, watch: Watch, result: WatchResult) -> bool:
-        """Return whether traffic is stopped now that was not in the snapshot before."""
+    def _stops(self, watch: Watch, drift: Drift) -> bool:
+        """Return whether traffic is stopped with a drift that was not before; not where their records do not hold."""
         with suppress(GhostError):
-            before, _ = path_of(self._paths(str(result.compared_with)), watch.flows)
-            now, _ = path_of(self._paths(result.session_id), watch.flows)
+            before, _ = path_of(self._paths(drift.compared_with), watch.flows)
+            now, _ = path_of(self._paths(drift.session_id), watch.flows)
             pairs = zip(before.walks, now.walks, strict=True)
             return any(was.first_stop is None and walked.first_stop is not None for was, walked in pairs)
         return False
@@ -222,7 +224,6 @@ class WatchRuns:
                     changes=result.changes,
                     changed_by=result.changed_by,
                     undoes=list(undone),
-                    stops=self._stops(watch, result),
                 )
                 watch.note(found)
             kept = watch.kept_sessions
