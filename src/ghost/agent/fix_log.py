@@ -19,9 +19,9 @@ from ghost.errors import GhostError, SessionError
 from ghost.net import Answer, Guest, Mend, Network, Read, collect, walk
 from ghost.records import (
     ChainedLog,
-    Head,
+    head_beside,
+    head_path,
     isoformat,
-    read_json,
     read_valid_records,
     valid_session_id,
     verify,
@@ -52,7 +52,7 @@ class FixLog:
         log = ChainedLog(self._path)
         values = (kind, isoformat(at), session_id, records, *outcome)
         log.append(dict(zip(FIELDS, values, strict=True)))
-        write_json(_head(self._path), log.head.as_dict())
+        write_json(head_path(self._path), log.head.as_dict())
 
     def results(self) -> dict[str, list[dict[str, Any]]]:
         """Return what was applied and checked, by investigation."""
@@ -132,7 +132,7 @@ def fix_log_problems(paths: SessionPaths) -> tuple[str, list[str]] | None:
     The verdict of a check is made again from its reads.
     """
     workspace = Workspace(paths.audit_dir.parent)
-    log, head = workspace.fix_checks, _saved_head(workspace.fix_checks)
+    log, head = workspace.fix_checks, head_beside(workspace.fix_checks)
     is_run = paths.session_id.startswith((APPLY, CHECK))
     is_there = log.exists() or head is not None
     runs = [run for run in _runs_of(paths, is_run=is_run) if _needs_entry(run)] if is_run or not is_there else []
@@ -194,14 +194,3 @@ def _needs_entry(run: Evidence) -> bool:
 
 def _questions(run: Evidence) -> set[str]:
     return {str(record.get("reasoning")).partition(NEEDS)[0] for record in run.values()}
-
-
-def _head(path: Path) -> Path:
-    return path.with_name(f"{path.name}.head")
-
-
-def _saved_head(path: Path) -> Head | None:
-    try:
-        return Head.from_dict(read_json(_head(path)))
-    except (FileNotFoundError, GhostError):
-        return None

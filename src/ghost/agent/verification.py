@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from ghost.agent.audit_evidence import Evidence
@@ -18,7 +17,7 @@ from ghost.agent.report_path import differences, paths_of
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.watches import WATCH, result_problems
 from ghost.errors import RecordError
-from ghost.records import Head, read_json, read_lines, read_valid_records, verify
+from ghost.records import Head, head_beside, read_json, read_lines, read_valid_records, verify
 from ghost.shell import FORBIDDEN
 from ghost.text import map_text, plural
 
@@ -75,14 +74,14 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     """
     checks = []
     if paths.calls.exists():
-        calls = verify(paths.calls, _head_beside(paths.calls))
+        calls = verify(paths.calls, head_beside(paths.calls))
         detail = ", ".join([plural(calls.head.count, "record"), *calls.notes])
         checks.append(Check("calls", detail, tuple(calls.errors)))
     if paths.shell_audit.exists() or not checks:
-        result = verify(paths.shell_audit, _head_beside(paths.shell_audit))
+        result = verify(paths.shell_audit, head_beside(paths.shell_audit))
         errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
         checks.append(Check("shell audit", ", ".join([plural(result.head.count, "record"), *result.notes]), errors))
-    checks += _approvals(paths, _head_beside(paths.approvals))
+    checks += _approvals(paths, head_beside(paths.approvals))
     checks += _whole_outputs(paths)
     if paths.intent.exists():
         cut_off = "a command was started and its end is not recorded: it was interrupted or is still running"
@@ -115,13 +114,6 @@ def verify_head(paths: SessionPaths, given: str) -> Check:
     follow = f", {plural(result.head.count - count, 'record')} came later" if result.head.count > count else ""
     detail = f"{plural(count, 'record')} with the hash {form[2]}{follow}"
     return Check("given head", detail, (*result.errors, *(() if count else ("a head of no record proves nothing.",))))
-
-
-def _head_beside(path: Path) -> Head | None:
-    try:
-        return Head.from_dict(read_json(path.with_name(f"{path.name}.head")))
-    except (FileNotFoundError, RecordError):
-        return None
 
 
 _APPROVING: Final = ("approve", "modify")

@@ -22,7 +22,7 @@ from ghost.cli.session_records import Recorded, option_of, recorded
 from ghost.cli.terminal import line_width
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
-from ghost.records import open_regular, read_json, read_valid_records
+from ghost.records import head_path, open_regular, read_json, read_valid_records
 from ghost.redaction import Placeholders, for_outside
 from ghost.shell import READ_ONLY, SafeExecShell
 from ghost.text import one_line, plural, short_id, visible
@@ -277,9 +277,9 @@ _MAX_CAPTURE_BYTES = 64 * 1024 * 1024
 def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
     """The files of a session by their names in `audit/`; of whole outputs those that hold."""
     paths = records.paths
-    head = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
-    approvals = (paths.approvals, paths.approvals.with_name(f"{paths.approvals.name}.head"))
-    calls = (paths.calls, paths.calls.with_name(f"{paths.calls.name}.head"))
+    head = head_path(paths.shell_audit)
+    approvals = (paths.approvals, head_path(paths.approvals))
+    calls = (paths.calls, head_path(paths.calls))
     others = (*approvals, *calls, paths.tasks, paths.turns, paths.report, paths.report_json, paths.watch_result)
     for file in (records.file, paths.shell_audit, head, *others):
         if file is not None and file.is_file():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ghost.agent import without_secrets
-from ghost.records import ChainedLog, Clock, isoformat, write_json
+from ghost.records import ChainedLog, Clock, head_path, isoformat, write_json
 from ghost.text import map_text
 
 MAX_TEXT: Final = 2_000
@@ -37,7 +37,7 @@ class CallLog:
 
     def _append(self, **record: Any) -> None:
         self._log.append({"time": isoformat(self._clock.now()), **record})
-        write_json(self._log.path.with_name(f"{self._log.path.name}.head"), self._log.head.as_dict())
+        write_json(head_path(self._log.path), self._log.head.as_dict())
 
 
 def _bounded(arguments: Mapping[str, Any]) -> dict[str, Any]:

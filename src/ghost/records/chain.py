@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import ChainError, RecordError
-from ghost.records.atomic_files import open_regular, private_dir
+from ghost.records.atomic_files import open_regular, private_dir, read_json
 
 GENESIS = "0" * 64
 
@@ -40,6 +40,19 @@ class Head:
         count, sha256 = value.get("count"), value.get("sha256")
         if isinstance(count, int) and not isinstance(count, bool) and isinstance(sha256, str):
             return cls(count, sha256)
+        return None
+
+
+def head_path(log: Path) -> Path:
+    """Return where the head of a log is kept, beside it."""
+    return log.with_name(f"{log.name}.head")
+
+
+def head_beside(log: Path) -> Head | None:
+    """Return the head that was kept beside a log; None where there is none, or it cannot be read."""
+    try:
+        return Head.from_dict(read_json(head_path(log)))
+    except (FileNotFoundError, RecordError):
         return None
 
 

@@ -20,7 +20,7 @@ from ghost.agent.watches.snapshot_comparison import Outcome, compared, first_rea
 from ghost.agent.watches.watch_file import WatchedFlow
 from ghost.errors import RecordError
 from ghost.net import ACTIVITY_LOG, Missing, Walk, described_change, key, met, newest_changes
-from ghost.records import Head, read_json, verify, write_json
+from ghost.records import Head, head_beside, read_json, verify, write_json
 from ghost.text import one_line, plural
 
 MAX_WHY: Final = 1000
@@ -66,19 +66,11 @@ def question_of(watch: str, flows: Sequence[WatchedFlow], compared_with: str | N
     return f"ghost watch {watch} compared with {compared_with}, traffic {digest}"
 
 
-def head_of(paths: SessionPaths) -> Head | None:
-    """Return the head beside a session's audit."""
-    try:
-        return Head.from_dict(read_json(paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")))
-    except (FileNotFoundError, RecordError):
-        return None
-
-
 def path_of(paths: SessionPaths, flows: Iterable[WatchedFlow]) -> tuple[KeptPath, str]:
     """Return the path that a session's records show, checked, and when its last read was made."""
     senders = [flow.sender for flow in flows]
     snapshot = snapshot_of_reads(paths.session_id, paths, senders)
-    return open_snapshot(snapshot, paths, head_of(paths)), snapshot.taken_at
+    return open_snapshot(snapshot, paths, head_beside(paths.shell_audit)), snapshot.taken_at
 
 
 def result_of(
@@ -98,7 +90,10 @@ def result_of(
         found = compared(before, now, senders)
         changed_by = _changed_by(paths, (before, now), since) if found.outcome == "drift" else []
     walks = [_walk_row(flow, walked) for flow, walked in zip(flows, now.walks, strict=True)]
-    head, compared_head = head_of(paths), head_of(compared_with) if compared_with is not None else None
+    head, compared_head = (
+        head_beside(paths.shell_audit),
+        head_beside(compared_with.shell_audit) if compared_with is not None else None,
+    )
     return WatchResult(
         watch=watch,
         session_id=paths.session_id,

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ghost.errors import RecordError
-from ghost.records import ChainedLog, Head, read_json, read_valid_records, verify
+from ghost.records import ChainedLog, Head, head_path, read_json, read_valid_records, verify
 from ghost.shell.judge.command_line import TO_READER
 from ghost.shell.judge.decision import Decision
-from ghost.shell.record.audit import ShellAudit, head_path, save_head
+from ghost.shell.record.audit import ShellAudit, save_head
 from ghost.shell.record.intent import to_disk
 
 Kind = Literal["once", "session", "plan"]

@@ -17,7 +17,7 @@ from threading import RLock
 from typing import Any
 
 from ghost.errors import RecordError, WorkspaceError
-from ghost.records import ChainedLog, Head, read_valid_records
+from ghost.records import ChainedLog, Head, head_path, read_valid_records
 from ghost.shell.judge.decision import SAFE
 from ghost.shell.record.intent import INTENT, Intent, hold_session, left_behind, session_of, to_disk
 
@@ -190,10 +190,6 @@ class ShellAudit:
 
 def audit_path(directory: Path, session_id: str) -> Path:
     return directory / f"shell_audit_{session_id}.jsonl"
-
-
-def head_path(audit: Path) -> Path:
-    return audit.with_name(f"{audit.name}.head")
 
 
 def intent_path(directory: Path, session_id: str) -> Path:
